@@ -204,6 +204,27 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert [sorted(part) for part in circles(edges())] == []
 
 
+# Importing such a module binds the name to it, and not to what the package exports: whoever
+# comes later gets the module. The list only shrinks.
+SHARED_NAMES = {
+    "opkit.scaffold.formula.torch_source",
+    "opkit.scaffold.render",
+    "opkit.torch_npu.autoload",
+}
+
+
+def test_no_package_exports_a_name_that_one_of_its_modules_has() -> None:
+    wrong = set()
+    for path in FILES:
+        if path.name != "__init__.py" or "lazy_names" not in path.read_text(encoding="utf-8"):
+            continue
+        package = package_of(path)
+        wrong |= {
+            f"{package}.{name}" for name in exported(package) if is_module(f"{package}.{name}")
+        }
+    assert wrong == SHARED_NAMES
+
+
 def test_no_folder_has_more_modules_than_a_reader_looks_through() -> None:
     folders = {path.parent for path in FILES}
     counts = {str(folder.relative_to(ROOT)): len([*folder.glob("*.py")]) for folder in folders}

@@ -22,7 +22,7 @@ from opkit.toolchain import Toolkit, find_compiler
 
 __all__ = ["Declared", "ask_compiler", "read_declared", "read_refused"]
 
-# `opkit build` defines these for each input and output of the operator: toolchain/build/command.py.
+# `opkit build` defines these for each input and output (toolchain/building/command.py).
 _PER_OPERATOR = ("DTYPE_*", "FORMAT_*")
 # Where a name of the API may stand; host-side tiling has namespaces of its own.
 _NAMESPACES = ("AscendC", "", "ge", "optiling", "matmul_tiling", "platform_ascendc")

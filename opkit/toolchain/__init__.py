@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from opkit.toolchain.build import (
+    from opkit.toolchain.building import (
         LIBRARY_KINDS,
         Artifact,
         BuildEvent,
@@ -133,7 +133,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "build": (
+        "building": (
             "Artifact",
             "BuildEvent",
             "HostDescription",

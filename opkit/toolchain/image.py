@@ -20,7 +20,7 @@ from opkit.chips import DEFAULT_CHIP, Chip, find_chip
 from opkit.errors import BuildError, UsageError
 from opkit.files import write_aside
 from opkit.folders import cache_folder, filling_cache
-from opkit.toolchain.build import (
+from opkit.toolchain.building import (
     BuildCache,
     BuildState,
     CompileUnit,

@@ -13,7 +13,7 @@ from opkit import compiler as oc
 from opkit.chips import find_chip
 from opkit.compiler import TensorSpec as Spec
 from opkit.compiler.choices import OWN_CHOICES
-from opkit.compiler.codegen.vector_kernels import vector_kernels
+from opkit.compiler.codegen.vector_kernel import vector_kernels
 from opkit.compiler.passes.fusion import FusedGraph, Group
 
 Run = Callable[..., tuple[np.ndarray, ...]]

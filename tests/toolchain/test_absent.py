@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from opkit.toolchain import find_compiler
-from opkit.toolchain.build.absent import absent_functions, absent_source
+from opkit.toolchain.building.absent import absent_functions, absent_source
 
 HOST = """
 #include <cstring>

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from opkit.toolchain.build.cache import BuildCache, unit_key
-from opkit.toolchain.build.digests import FileDigests
+from opkit.toolchain.building.cache import BuildCache, unit_key
+from opkit.toolchain.building.digests import FileDigests
 
 KEY = unit_key("a compiler", ["-O2"], "text")
 

@@ -11,13 +11,13 @@ import pytest
 from opkit.chips import find_chip
 from opkit.errors import UsageError
 from opkit.toolchain import Compiler, Project, Toolkit, load_project
-from opkit.toolchain.build.command import (
+from opkit.toolchain.building.command import (
     kernel_units,
     kernel_variants,
     library_units,
     skipped_bindings,
 )
-from opkit.toolchain.build.unit import compile_argv, link_argv
+from opkit.toolchain.building.unit import compile_argv, link_argv
 
 GCC = Compiler(argv=("g++",), family="gcc", version="12.2.0", identity="g")
 CLANG = Compiler(argv=("clang++",), family="clang", version="16.0.0", identity="c")
@@ -131,7 +131,7 @@ def test_without_torch_its_binding_is_skipped_with_a_reason(
 ) -> None:
     (project.root / "torch_ext").mkdir()
     (project.root / "torch_ext" / "twice_torch.cpp").write_text("")
-    monkeypatch.setattr("opkit.toolchain.build.command._torch_folder", lambda: None)
+    monkeypatch.setattr("opkit.toolchain.building.command._torch_folder", lambda: None)
     _, links = library_units(project, toolkit, GCC)
     assert "_torch.so" not in [link.name for link in links]
     assert skipped_bindings(project) == (("_torch.so", "torch is not installed here"),)
@@ -142,7 +142,9 @@ def test_with_torch_its_binding_is_built_for_the_stable_interface(
 ) -> None:
     (project.root / "torch_ext").mkdir()
     (project.root / "torch_ext" / "twice_torch.cpp").write_text("")
-    monkeypatch.setattr("opkit.toolchain.build.command._torch_folder", lambda: Path("/site/torch"))
+    monkeypatch.setattr(
+        "opkit.toolchain.building.command._torch_folder", lambda: Path("/site/torch")
+    )
     objects, links = library_units(project, toolkit, GCC)
     unit = next(unit for unit in objects if unit.kind == "torch_ext")
     assert "-DTORCH_TARGET_VERSION=0x020a000000000000" in unit.flags

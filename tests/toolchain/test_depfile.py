@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from opkit.toolchain.build.depfile import parse_depfile
+from opkit.toolchain.building.depfile import parse_depfile
 
 
 @pytest.mark.parametrize(

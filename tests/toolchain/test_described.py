@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from opkit.errors import BuildError
-from opkit.toolchain.build.described import parse_description
+from opkit.toolchain.building.described import parse_description
 
 PARAM = {
     "param_type": "required",

@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from opkit.toolchain.build.digests import FileDigests, FileStat
+from opkit.toolchain.building.digests import FileDigests, FileStat
 
 HOUR = 3600
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from opkit import runtime
 from opkit.toolchain import build, compile_kernel, load_project
-from opkit.toolchain.source.kernel_source import kernel_source
+from opkit.toolchain.source.kernel_unit import kernel_source
 
 WEIGHTED = Path(__file__).parent / "data" / "weighted"
 KEYED = """#include "kernel_operator.h"

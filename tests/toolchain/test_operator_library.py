@@ -15,7 +15,7 @@ from opkit.cli import group
 from opkit.errors import KernelFault, SetupError, UsageError
 from opkit.testing import project_cases
 from opkit.toolchain import Artifact, build, load_project, project_as_built
-from opkit.toolchain.build.binary_list import listed_combinations
+from opkit.toolchain.building.binary_list import listed_combinations
 from opkit.toolchain.projects.operator_library import find_library, find_operators
 
 LIBRARY = Path(__file__).parent / "data" / "library"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from opkit.errors import SetupError
-from opkit.toolchain.build.processes import Cancelled, ProcessGroup
+from opkit.toolchain.building.processes import Cancelled, ProcessGroup
 
 
 def test_output_and_exit_code_come_back(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from opkit.errors import BuildError
 from opkit.toolchain.source.kernel_templates import Instance
-from opkit.toolchain.source.tiling_structs import tiling_structs
+from opkit.toolchain.source.structs import tiling_structs
 
 KERNEL = "template <typename T, int N = (1 + 2), bool B> void kernel(unsigned char* x) {}"
 

@@ -12,7 +12,7 @@ import pytest
 from opkit import emulator, runtime
 from opkit.errors import BuildError, UsageError
 from opkit.toolchain import Artifact, build, find_compiler, load_project
-from opkit.toolchain.build.described import parse_description
+from opkit.toolchain.building.described import parse_description
 from opkit.toolchain.projects.tree import read_folder, read_listing
 
 # The sum of a list of tensors, scaled; its tiling data is defined by macros, one struct in another.

@@ -560,16 +560,19 @@ def test_of_builds_side_by_side_the_one_that_fails_is_told() -> None:
         build._run_together(commands)
 
 
-def test_what_a_killed_build_left_is_dropped(tmp_path: Path) -> None:
+def test_a_killed_build_goes_on_from_the_objects_that_are_whole(tmp_path: Path) -> None:
     from opkit.torch_npu import build
 
-    left = tmp_path / "device-1234-abcd"
-    left.mkdir()
-    (left / "half.o").write_bytes(b"")
-    other = tmp_path / "device-5678-abcd"
-    other.mkdir()
-    with build._scratch(tmp_path / "device-1234.so") as scratch:
-        assert Path(scratch).is_dir() and not left.exists() and other.exists()
+    target = tmp_path / "device-1234.so"
+    folder = target.with_suffix(".parts")
+    folder.mkdir()
+    whole, missing = folder / "whole.o", folder / "missing.o"
+    whole.write_text("kept\n")
+    made = ["/bin/sh", "-c", 'echo made > "$0"', str(missing)]
+    link = ["/bin/sh", "-c", 'cat "$0" "$1" > "$3"', str(whole), str(missing)]
+    build._build([build._Part(target, {whole: ["false"], missing: made}, link)])
+    assert target.read_text() == "kept\nmade\n"
+    assert not folder.exists()
 
 
 def test_the_same_sources_have_the_same_library_whenever_they_were_written(tmp_path: Path) -> None:

@@ -38,11 +38,18 @@ _OURS = b"opkit.cli.vendor"
 
 def main() -> None:
     """Run the command whose name this process was started by, and exit with its code."""
-    sys.exit(run_tool(Path(sys.argv[0]).name, sys.argv[1:]))
+    sys.exit(run_tool(Path(sys.argv[0]).name, sys.argv[1:], owns_process=True))
 
 
-def run_tool(name: str, arguments: Sequence[str]) -> int:
-    """Run a command and return its exit code; where the real one is on PATH, become that one."""
+def run_tool(name: str, arguments: Sequence[str], *, owns_process: bool = False) -> int:
+    """Run a command and return its exit code; where the real one is on PATH, become that one.
+
+    Args:
+        name: the command, such as `msprof`.
+        arguments: the words behind it.
+        owns_process: this process was started for the command and exits with its code: a command
+            that launches kernels then goes on in a child of it.
+    """
     real = find_real(name, os.environ.get("PATH", os.defpath))
     if real is not None:
         click.echo(f"opkit: {real} is the vendor's own {name}, so opkit's steps aside", err=True)
@@ -53,7 +60,7 @@ def run_tool(name: str, arguments: Sequence[str]) -> int:
         command, rest = module.choose(list(arguments))
     else:
         command, rest = module.command, list(arguments)
-    return run_program(command, rest, name=name, is_apart=name in _RUN_KERNELS)
+    return run_program(command, rest, name=name, is_apart=owns_process and name in _RUN_KERNELS)
 
 
 def find_real(name: str, path: str) -> Path | None:

@@ -77,7 +77,7 @@ if TYPE_CHECKING:
         tensor_values,
         tile_for,
     )
-    from .vector_kernels import (
+    from .vector_kernel import (
         VectorKernel,
         common_kernel,
         fitting_launch,
@@ -274,7 +274,7 @@ __getattr__ = lazy_names(
             "tensor_values",
             "tile_for",
         ),
-        "vector_kernels": (
+        "vector_kernel": (
             "VectorKernel",
             "common_kernel",
             "fitting_launch",

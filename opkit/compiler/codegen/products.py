@@ -36,7 +36,7 @@ from .cube import (
 )
 from .text import Text, upper
 from .vector import Launch
-from .vector_kernels import VectorKernel, fitting_launch, vector_kernels
+from .vector_kernel import VectorKernel, fitting_launch, vector_kernels
 
 __all__ = [
     "ProductKernel",

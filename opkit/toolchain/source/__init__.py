@@ -9,14 +9,14 @@ from opkit.lazy import lazy_names
 if TYPE_CHECKING:
     from .core_passes import CORE_MACROS, join_passes, pass_macros, split_passes
     from .diagnostics import compiler_crash, parse_diagnostics
+    from .edits import kernel_edits
     from .included import compiles_as_twin, folders_of, included_files, included_texts, structs_in
-    from .kernel_edits import kernel_edits
     from .kernel_names import mark_overloaded
-    from .kernel_source import kernel_source, kernel_texts
     from .kernel_templates import LIST_TEMPLATES, beside_template, is_plain_function, read_instances
+    from .kernel_unit import kernel_source, kernel_texts
     from .launch_rewrite import TASK_TYPES, VECTOR, Kernel, Rewritten, apply_edits, scan_kernels
     from .launch_tree import LaunchTree, read_kernels, read_launch_tree
-    from .tiling_structs import tiling_structs
+    from .structs import tiling_structs
     from .tokens import (
         Token,
         TokenKind,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         significant,
         tokenize,
     )
-    from .twin_entry import is_kernel_template, twin_entry
+    from .twin import is_kernel_template, twin_entry
 
 __all__ = [
     "CORE_MACROS",
@@ -89,9 +89,9 @@ __getattr__ = lazy_names(
             "included_texts",
             "structs_in",
         ),
-        "kernel_edits": ("kernel_edits",),
+        "edits": ("kernel_edits",),
         "kernel_names": ("mark_overloaded",),
-        "kernel_source": (
+        "kernel_unit": (
             "kernel_source",
             "kernel_texts",
         ),
@@ -114,7 +114,7 @@ __getattr__ = lazy_names(
             "read_kernels",
             "read_launch_tree",
         ),
-        "tiling_structs": ("tiling_structs",),
+        "structs": ("tiling_structs",),
         "tokens": (
             "Token",
             "TokenKind",
@@ -124,7 +124,7 @@ __getattr__ = lazy_names(
             "significant",
             "tokenize",
         ),
-        "twin_entry": (
+        "twin": (
             "is_kernel_template",
             "twin_entry",
         ),

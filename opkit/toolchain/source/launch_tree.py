@@ -17,7 +17,7 @@ from opkit.errors import BuildError, UsageError
 from opkit.toolchain.source.aggregates import aggregate_edits
 from opkit.toolchain.source.core_kinds import asks_core_kind
 from opkit.toolchain.source.core_passes import core_passes
-from opkit.toolchain.source.kernel_edits import kernel_edits
+from opkit.toolchain.source.edits import kernel_edits
 from opkit.toolchain.source.kernel_names import mark_overloaded
 from opkit.toolchain.source.launch_rewrite import (
     ASK_KERNEL,

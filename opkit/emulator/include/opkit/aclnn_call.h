@@ -1,5 +1,5 @@
 /// What a project's libcust_opapi.so is made of: its functions name their arguments to this class, which checks and
-/// runs them. The build writes those functions (opkit/toolchain/build/opapi.py); nobody else includes this.
+/// runs them. The build writes those functions (opkit/toolchain/building/opapi.py); nobody else includes this.
 #pragma once
 
 #include <cstddef>

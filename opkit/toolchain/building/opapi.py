@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opkit.schema import ATTR_SETTERS, AttrSpec, snake_case
-from opkit.toolchain.build.described import DescribedOperator, DescribedTensor
+from opkit.toolchain.building.described import DescribedOperator, DescribedTensor
 
 __all__ = ["OPAPI_LIBRARY", "api_header", "api_source", "header_name", "proto_header"]
 

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from opkit.toolchain.build.cache import unit_key
+from opkit.toolchain.building.cache import unit_key
 from opkit.toolchain.compiler import Compiler
 from opkit.toolchain.toolkit import Toolkit
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from opkit.errors import BuildError, SetupError, UsageError
 from opkit.files import write_aside
-from opkit.toolchain.build.command import opapi_unit
-from opkit.toolchain.build.manifest import KERNEL_NAMES, MANIFEST_NAME, listed_files
-from opkit.toolchain.build.opapi import OPAPI_LIBRARY, api_header, api_source, header_name
-from opkit.toolchain.build.project_build import Artifact, library_dir
-from opkit.toolchain.build.unit import compile_argv
+from opkit.toolchain.building.command import opapi_unit
+from opkit.toolchain.building.manifest import KERNEL_NAMES, MANIFEST_NAME, listed_files
+from opkit.toolchain.building.opapi import OPAPI_LIBRARY, api_header, api_source, header_name
+from opkit.toolchain.building.project_build import Artifact, library_dir
+from opkit.toolchain.building.unit import compile_argv
 from opkit.toolchain.compiler import find_compiler
 from opkit.toolchain.source import compiler_crash
 from opkit.toolchain.toolkit import Toolkit

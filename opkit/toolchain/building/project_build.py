@@ -19,10 +19,10 @@ from opkit.files import write_aside
 from opkit.folders import cache_folder
 from opkit.log import info as log_info
 from opkit.schema import OpSpec
-from opkit.toolchain.build.absent import absent_functions, absent_source
-from opkit.toolchain.build.binary_list import listed_combinations, only_listed
-from opkit.toolchain.build.cache import BuildCache
-from opkit.toolchain.build.command import (
+from opkit.toolchain.building.absent import absent_functions, absent_source
+from opkit.toolchain.building.binary_list import listed_combinations, only_listed
+from opkit.toolchain.building.cache import BuildCache
+from opkit.toolchain.building.command import (
     HOST_LIBRARY,
     KernelPreamble,
     absent_unit,
@@ -34,26 +34,26 @@ from opkit.toolchain.build.command import (
     template_listing,
     with_instances,
 )
-from opkit.toolchain.build.described import HostDescription, ask_host, parse_description
-from opkit.toolchain.build.digests import FileStat
-from opkit.toolchain.build.manifest import (
+from opkit.toolchain.building.described import HostDescription, ask_host, parse_description
+from opkit.toolchain.building.digests import FileStat
+from opkit.toolchain.building.manifest import (
     KERNEL_NAMES,
     MANIFEST_NAME,
     kernel_names_text,
     listed_files,
     manifest_text,
 )
-from opkit.toolchain.build.opapi import (
+from opkit.toolchain.building.opapi import (
     OPAPI_LIBRARY,
     api_header,
     api_source,
     header_name,
     proto_header,
 )
-from opkit.toolchain.build.processes import ProcessGroup
-from opkit.toolchain.build.session import Session, UnitResult
-from opkit.toolchain.build.state import BuildState, UnitState
-from opkit.toolchain.build.unit import CompileUnit, LinkUnit
+from opkit.toolchain.building.processes import ProcessGroup
+from opkit.toolchain.building.session import Session, UnitResult
+from opkit.toolchain.building.state import BuildState, UnitState
+from opkit.toolchain.building.unit import CompileUnit, LinkUnit
 from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.lock import locked
 from opkit.toolchain.projects import Project

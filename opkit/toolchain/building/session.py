@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from opkit.errors import BuildError
-from opkit.toolchain.build.cache import BuildCache, unit_key
-from opkit.toolchain.build.depfile import parse_depfile
-from opkit.toolchain.build.digests import FileDigests, FileStat
-from opkit.toolchain.build.processes import ProcessGroup
-from opkit.toolchain.build.state import BuildState
-from opkit.toolchain.build.unit import (
+from opkit.toolchain.building.cache import BuildCache, unit_key
+from opkit.toolchain.building.depfile import parse_depfile
+from opkit.toolchain.building.digests import FileDigests, FileStat
+from opkit.toolchain.building.processes import ProcessGroup
+from opkit.toolchain.building.state import BuildState
+from opkit.toolchain.building.unit import (
     CompileUnit,
     LinkUnit,
     compile_argv,

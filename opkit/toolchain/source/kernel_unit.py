@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from opkit.toolchain.source.edits import kernel_edits
 from opkit.toolchain.source.included import INCLUDE, include_target, included_files
-from opkit.toolchain.source.kernel_edits import kernel_edits
 from opkit.toolchain.source.launch_rewrite import Edit, apply_edits
 
 __all__ = ["kernel_source", "kernel_texts"]

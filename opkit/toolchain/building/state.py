@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opkit.files import write_aside
-from opkit.toolchain.build.digests import FileStat
+from opkit.toolchain.building.digests import FileStat
 
 __all__ = ["BuildState", "UnitState"]
 

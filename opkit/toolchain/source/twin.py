@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from opkit.toolchain.source.kernel_templates import is_plain_function, read_instances
-from opkit.toolchain.source.tiling_structs import tiling_structs
+from opkit.toolchain.source.structs import tiling_structs
 
 __all__ = ["is_kernel_template", "twin_entry"]
 

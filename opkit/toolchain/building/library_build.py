@@ -11,7 +11,7 @@ from pathlib import Path
 
 from opkit.chips import DEFAULT_CHIP, Chip
 from opkit.errors import BuildError, OpkitError, UsageError
-from opkit.toolchain.build.project_build import Artifact, BuildEvent, build
+from opkit.toolchain.building.project_build import Artifact, BuildEvent, build
 from opkit.toolchain.projects import find_library, find_operators, load_project
 
 __all__ = [

@@ -9,8 +9,8 @@ from pathlib import Path
 from opkit.chips import find_chip
 from opkit.errors import BuildError, UsageError
 from opkit.schema import OpSpec
-from opkit.toolchain.build.command import host_argv
-from opkit.toolchain.build.described import ask_host, parse_description
+from opkit.toolchain.building.command import host_argv
+from opkit.toolchain.building.described import ask_host, parse_description
 from opkit.toolchain.compiler import find_compiler
 from opkit.toolchain.source import parse_diagnostics
 from opkit.toolchain.toolkit import Toolkit

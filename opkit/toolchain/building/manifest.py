@@ -9,8 +9,8 @@ from pathlib import Path
 import opkit
 from opkit.chips import Chip
 from opkit.schema import OpSpec, TensorSpec
-from opkit.toolchain.build.command import HOST_LIBRARY, kernel_variants
-from opkit.toolchain.build.unit import Variant
+from opkit.toolchain.building.command import HOST_LIBRARY, kernel_variants
+from opkit.toolchain.building.unit import Variant
 from opkit.toolchain.projects import Project
 
 __all__ = ["KERNEL_NAMES", "MANIFEST_NAME", "kernel_names_text", "listed_files", "manifest_text"]

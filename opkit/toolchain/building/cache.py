@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opkit.files import write_aside
-from opkit.toolchain.build.digests import FileDigests
+from opkit.toolchain.building.digests import FileDigests
 
 __all__ = [
     "DEFAULT_MAX_BYTES",

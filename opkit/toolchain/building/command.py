@@ -15,8 +15,8 @@ from pathlib import Path
 from opkit.chips import Chip
 from opkit.errors import SetupError, UsageError
 from opkit.schema import OpSpec
-from opkit.toolchain.build.opapi import OPAPI_LIBRARY
-from opkit.toolchain.build.unit import CompileUnit, LinkUnit, Variant, is_for_linker
+from opkit.toolchain.building.opapi import OPAPI_LIBRARY
+from opkit.toolchain.building.unit import CompileUnit, LinkUnit, Variant, is_for_linker
 from opkit.toolchain.compiler import Compiler
 from opkit.toolchain.flags import common_flags, kernel_flags, link_flags
 from opkit.toolchain.kernel_table import TableEntry, kernel_table

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from opkit.toolchain.build.binary_list import only_listed
-from opkit.toolchain.build.project_build import Artifact
+from opkit.toolchain.building.binary_list import only_listed
+from opkit.toolchain.building.project_build import Artifact
 from opkit.toolchain.projects import Project
 
 __all__ = ["project_as_built"]
