@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from opkit.lazy import lazy_names
@@ -13,12 +14,16 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "LazyGroup", "group", "main"]
 
 
-def main() -> None:
-    """Run the command line and exit with its code; Ctrl-C leaves no traceback from here on."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code; Ctrl-C leaves no traceback from here on.
+
+    Args:
+        argv: the words of the command line; those of this process where it is left out.
+    """
     try:
         from opkit.cli.app import main as run
 
-        run()
+        run(argv)
     except KeyboardInterrupt:
         sys.exit(130)
 
@@ -30,7 +35,6 @@ __getattr__ = lazy_names(
             "COMMANDS",
             "LazyGroup",
             "group",
-            "main",
         ),
     },
 )

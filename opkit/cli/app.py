@@ -89,10 +89,12 @@ def group(ctx: click.Context) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with its code."""
+    """Run the command line and exit with its code.
+
+    Args:
+        argv: the words of the command line; those of this process where it is left out: a command
+            that launches kernels then goes on in a child of it.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    sys.exit(
-        run_program(
-            group, arguments, is_apart=arguments[:1] != [] and arguments[0] in KERNEL_COMMANDS
-        )
-    )
+    is_apart = argv is None and bool(arguments) and arguments[0] in KERNEL_COMMANDS
+    sys.exit(run_program(group, arguments, is_apart=is_apart))
