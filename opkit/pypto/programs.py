@@ -282,10 +282,11 @@ def _run(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
         except GraphError as err:
             # The compiler has no kernel for some operator: said by Program.reason, never silently.
             program.compiled, program.reason = None, str(err)
-    values = compiler.run_graph(compiler.round_each(graph), given)
+    rounded = compiler.round_each(graph)
+    values = compiler.run_graph(rounded, given)
     return {
-        name: compiler.to_storage(values[tensor], graph.tensors[tensor].dtype)
-        for name, tensor in graph.outputs
+        name: compiler.to_storage(values[tensor], rounded.tensors[tensor].dtype)
+        for name, tensor in rounded.outputs
     }
 
 

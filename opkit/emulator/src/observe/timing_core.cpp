@@ -372,7 +372,8 @@ double CoreReplay::issued_at(bool is_copy_in) const {
 void CoreReplay::hold(uint32_t pipe, double issued, double cycle, WaitReason reason, uint32_t cause) {
   const double begin = std::max(free_[pipe], issued);
   free_[pipe] = std::max(free_[pipe], cycle);
-  if (cycle <= begin) return;
+  // ALL is every pipe and none: reports have no row for it.
+  if (cycle <= begin || pipe == at(Pipe::ALL)) return;
   totals_.wait_cycles[pipe] += cycle - begin;
   if (waits_left_ == 0) return;
   --waits_left_;
