@@ -10,6 +10,7 @@ import pytest
 
 from opkit import compiler as oc
 from opkit import pypto
+from opkit.compiler import Tensor
 from opkit.compiler import TensorSpec as Spec
 from opkit.compiler.ir.rounding import holds_all, rounded_to
 from opkit.compiler.report.verification import difference
@@ -142,3 +143,12 @@ def test_pypto_casts_the_products_that_the_text_has() -> None:
     expected = (a.astype(float) @ b.astype(float)).astype(np.float16).astype(np.float32) * 3
     # Sums near a tie are rounded the other way by their order.
     assert (program(a, b) == expected).mean() > 0.99
+
+
+def test_gradients_that_a_formula_adds_up_are_rounded_once() -> None:
+    # Each was rounded to 16 bits where it ended: the gradient of three outputs was too far off.
+    inputs = [Tensor(name, (8,), "float16") for name in ("x", "g", "h")]
+    text = "gradient(x*3, g, x) + gradient(x*x, h, x)"
+    graph = oc.formula_graph("added", inputs, [oc.FormulaOutput("y", text, "float16")])
+    rounded = [node for node in graph.nodes if node.operator == "cast"]
+    assert [node.output.dtype for node in rounded if node.output.dtype == "float16"] == ["float16"]

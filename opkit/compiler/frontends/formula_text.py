@@ -343,7 +343,7 @@ class _Reader:
 
         def apply() -> Value:
             better = in_equal_form(inner, is_last=False)
-            graph = gradient(better, [wanted], constants=shifts_of(better))
+            graph = gradient(better, [wanted], constants=shifts_of(better), is_rounded=False)
             seeds = [tensor.name for tensor in graph.inputs[: len(inner.outputs)]]
             graph = in_equal_form(graph, seeds=seeds, is_last=False)
             seed = graph.inputs[0]

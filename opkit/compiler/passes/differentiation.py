@@ -27,7 +27,11 @@ _OPPOSITE = {"maximum": "minimum", "minimum": "maximum"}
 
 
 def gradient(
-    graph: Graph, wanted: Sequence[str] | None = None, *, constants: Collection[str] = ()
+    graph: Graph,
+    wanted: Sequence[str] | None = None,
+    *,
+    constants: Collection[str] = (),
+    is_rounded: bool = True,
 ) -> Graph:
     """Return the program of the gradients: `grad_<output>` for each output, then the inputs, to
     `grad_<input>`.
@@ -40,6 +44,8 @@ def gradient(
         graph: the program.
         wanted: inputs; all of fractions without it.
         constants: tensors by way of which nothing changes.
+        is_rounded: gradients have their inputs' data types; else those of 16 bits stay float32, as
+            parts of sums do.
 
     Raises:
         GraphError: an operator has no gradient; at the user's line.
@@ -67,7 +73,8 @@ def gradient(
         found = work.adjoints.get(name)
         tensor = graph.tensors[name]
         value = found if found is not None else work.values[name] * 0.0
-        builder.output(f"grad_{name}", _shaped(value, tensor.shape).astype(tensor.dtype))
+        dtype = "float32" if tensor.dtype in HALVES and not is_rounded else tensor.dtype
+        builder.output(f"grad_{name}", _shaped(value, tensor.shape).astype(dtype))
     return builder.graph()
 
 
