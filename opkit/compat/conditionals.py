@@ -12,15 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from opkit.chips import Chip
-from opkit.toolchain import ARCH_MACROS, CORE_MACROS
+from opkit.toolchain import ARCH_MACROS, CCE_AICORE, CORE_MACROS
 
 __all__ = ["drop_other_chips"]
 
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(?P<word>if|ifdef|ifndef|elif|else|endif)\b(?P<rest>.*)$")
 _DEFINED = re.compile(r"\bdefined\s*(?:\(\s*(\w+)\s*\)|(\w+))")
 _ARCHITECTURE = re.compile(r"^__(?:NPU_ARCH__|CCE_AICORE__|DAV_\w+__|CCE_KT_TEST__|CCE_UT_TEST__)$")
-# The number that __CCE_AICORE__ has where __NPU_ARCH__ is the key.
-_AICORE = {2201: 220, 2002: 200}
 
 
 @dataclass
@@ -62,8 +60,8 @@ def drop_other_chips(code: str, chip: Chip) -> str:
 def _macros_of(chip: Chip) -> Mapping[str, int]:
     number = chip.npu_arch_number
     macros = {"__NPU_ARCH__": number}
-    if number in _AICORE:
-        macros["__CCE_AICORE__"] = _AICORE[number]
+    if number in CCE_AICORE:
+        macros["__CCE_AICORE__"] = CCE_AICORE[number]
     # A kernel is compiled for both kinds of cores.
     of_cores = [name for names in CORE_MACROS.get(number, {}).values() for name in names]
     return macros | dict.fromkeys([*ARCH_MACROS.get(number, ()), *of_cores], 1)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         parse_driver_arguments,
         run_driver,
     )
-    from opkit.toolchain.flags import ARCH_MACROS, chip_macros
+    from opkit.toolchain.flags import ARCH_MACROS, CCE_AICORE, chip_macros
     from opkit.toolchain.health import Check, check_machine
     from opkit.toolchain.home import CMAKE_DIR, find_home, home_variables
     from opkit.toolchain.image import (
@@ -71,6 +71,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ARCH_MACROS",
+    "CCE_AICORE",
     "CMAKE_DIR",
     "CORE_MACROS",
     "LIBRARY_KINDS",
@@ -165,6 +166,7 @@ __getattr__ = lazy_names(
         ),
         "flags": (
             "ARCH_MACROS",
+            "CCE_AICORE",
             "chip_macros",
         ),
         "health": (

@@ -9,6 +9,7 @@ from opkit.toolchain.toolkit import Toolkit
 
 __all__ = [
     "ARCH_MACROS",
+    "CCE_AICORE",
     "KERNEL_OPTIMISE",
     "chip_macros",
     "common_flags",
@@ -21,7 +22,8 @@ KERNEL_OPTIMISE = "-O2"
 """How kernels are optimised: most of their time is spent in the library."""
 
 # Predefined by the vendor's compiler. Source: programming guide, built-in keywords (__NPU_ARCH__).
-_CCE_AICORE = {2201: 220, 2002: 200}
+CCE_AICORE = {2201: 220, 2002: 200}
+"""By `__NPU_ARCH__`: the number that `__CCE_AICORE__` has."""
 ARCH_MACROS = {2201: ("__DAV_C220__",), 2002: ("__DAV_M200__",)}
 """By `__NPU_ARCH__`: what public kernels ask for in its place (AscendQuantV2, MatmulV2Compress)."""
 
@@ -56,11 +58,11 @@ def chip_macros(chip: Chip) -> tuple[str, ...]:
         UsageError: kernels cannot be compiled for this chip yet.
     """
     arch = chip.npu_arch_number
-    if arch not in _CCE_AICORE:
+    if arch not in CCE_AICORE:
         raise UsageError(f"{chip.name}: kernels cannot be compiled for {chip.npu_arch} yet")
     return (
         "-D__CCE__=1",
-        f"-D__CCE_AICORE__={_CCE_AICORE[arch]}",
+        f"-D__CCE_AICORE__={CCE_AICORE[arch]}",
         f"-D__NPU_ARCH__={arch}",
         *(f"-D{name}=1" for name in ARCH_MACROS[arch]),
     )
