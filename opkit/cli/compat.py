@@ -382,6 +382,7 @@ def _scan(
                 "complete": report.complete,
                 "share": _share(report),
                 "other_chips": report.other_chips,
+                "is_library": is_library,
                 "missing": report.missing,
                 "by_kernel": report.kernels,
                 "by_operator": operators,
@@ -389,8 +390,14 @@ def _scan(
         )
         return
     _show_scan(report, console)
-    if operators:
+    if is_library:
         _show_operators(operators, console)
+    else:
+        console.result(
+            "these are kernels alone: no library of operators is here (CMakeLists.txt,"
+            " cmake/*.cmake, CATEGORY/OPERATOR/op_kernel), so no host code was read: what builds"
+            " is not known"
+        )
 
 
 def _show_operators(operators: tuple[OperatorScan, ...], console: Console) -> None:

@@ -25,6 +25,8 @@ def test_a_scan_shows_names_and_share(tmp_path: Path, capsys: Capture) -> None:
     shown = capsys.readouterr().out
     assert "WishParams" in shown
     assert "4 of 5 kernels (80%) use no missing name" in shown
+    # The share stood there alone, which read as "80 % build".
+    assert "no library of operators is here" in shown
 
 
 def test_a_scan_as_json(capsys: Capture) -> None:
@@ -32,6 +34,7 @@ def test_a_scan_as_json(capsys: Capture) -> None:
     found = json.loads(capsys.readouterr().out)
     assert (found["kernels"], found["complete"], found["share"]) == (5, 4, 0.8)
     assert {want["name"] for want in found["missing"]} == {"Wish", "WishParams"}
+    assert found["is_library"] is False
 
 
 def test_a_sample_that_does_not_build_exits_1(capsys: Capture) -> None:

@@ -93,6 +93,93 @@ def test_the_operators_of_a_library_are_those_with_a_kernel_and_an_opdef(library
     assert find_library(library.parent) is None
 
 
+def _a_library(root: Path, *operators: str) -> Path:
+    """Lay out an empty library with these operators, and return its folder."""
+    for name in ("CMakeLists.txt", "cmake/variables.cmake"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    for operator in operators:
+        for part in ("op_host", "op_kernel"):
+            (root / operator / part).mkdir(parents=True)
+    return root
+
+
+def test_a_library_is_the_outermost_folder_of_its_shape(tmp_path: Path) -> None:
+    # It was a folder with common/inc/: a library with common/include/ was none, and a category
+    # with an inc/ of its own was one.
+    root = _a_library(tmp_path / "library", "mc2/gather", "moe/permute", "alone")
+    for name in ("mc2/common/inc", "common/include/kernel", "common/include/tiling_base"):
+        (root / name).mkdir(parents=True)
+    (root / "mc2" / "CMakeLists.txt").touch()
+    for operator in ("mc2/gather", "moe/permute", "alone"):
+        found = find_library(root / operator)
+        assert found is not None and found.root == root
+    includes = found.kernel_includes(root / "mc2/gather", cache=tmp_path)
+    assert includes[-2:] == (root / "common/include", root / "common/include/kernel")
+    flat = includes[1]
+    assert {link.name for link in flat.parent.iterdir()} == {"gather", "permute", "alone", "from"}
+
+
+def test_a_project_of_one_operator_and_folders_of_samples_are_no_library(tmp_path: Path) -> None:
+    project = _a_library(tmp_path / "project", ".")
+    assert find_library(project) is None
+    samples = tmp_path / "samples"
+    (samples / "math" / "add" / "op_kernel").mkdir(parents=True)
+    (samples / "math" / "add" / "op_host").mkdir()
+    (samples / "CMakeLists.txt").touch()
+    assert find_library(samples / "math" / "add") is None
+
+
+def test_folders_for_includes_and_operators_depended_on_are_read_from_all_forms(
+    tmp_path: Path,
+) -> None:
+    root = _a_library(tmp_path, "math/add", "math/sub", "math/mul", "moe/common")
+    for name in ("mc2/3rd", "math/inc", "shared/inc", "common/include"):
+        (root / name).mkdir(parents=True)
+    (root / "CMakeLists.txt").write_text(
+        "include_directories(${PROJECT_SOURCE_DIR}/shared/inc ${PROJECT_SOURCE_DIR}/absent)\n"
+    )
+    (root / "cmake/variables.cmake").write_text(
+        "set(OP_TILING_INCLUDE\n  ${SOME_DIR}\n  ${SOME_DIR}/mc2/3rd\n)\n"
+    )
+    (root / "math/CMakeLists.txt").write_text(
+        "include_directories(${CMAKE_CURRENT_SOURCE_DIR}/inc)\n"
+    )
+    (root / "math/add/CMakeLists.txt").write_text("add_dependent_ops(sub)\n")
+    (root / "math/add/op_host/CMakeLists.txt").write_text(
+        'set(add_depends moe/common CACHE INTERNAL "")\n'
+        "add_modules_sources(OPTYPE add DEPENDENCIES mul)\n"
+    )
+    found = find_library(root)
+    assert found is not None
+    assert [
+        path.relative_to(root).as_posix() for path in found.host_includes(root / "math/add")
+    ] == [
+        *("math", ".", "common/include", "mc2/3rd", "math/inc", "shared/inc"),
+        *("math/sub/op_host", "moe/common/op_host", "math/mul/op_host"),
+    ]
+
+
+def test_sources_of_headers_in_include_lie_in_src(tmp_path: Path) -> None:
+    root = _a_library(tmp_path, "moe/permute")
+    texts = {
+        "moe/permute/op_host/permute_tiling.cpp": '#include "fallback/told.h"\n#include "own.h"\n',
+        "common/include/fallback/told.h": "",
+        "common/src/told.cpp": "",
+        "moe/inc/own.h": "",
+        "moe/src/deep/own.cc": "",
+        "moe/src/other.cc": "",
+    }
+    for name, text in texts.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    found = find_library(root)
+    assert found is not None
+    source = root / "moe/permute/op_host/permute_tiling.cpp"
+    beside = found.companion_sources([source], [root / "common/include", root / "moe/inc"])
+    assert beside == (root / "common/src/told.cpp", root / "moe/src/deep/own.cc")
+
+
 @pytest.fixture(scope="module")
 def running_sum(library: Path) -> runtime.Library:
     return runtime.open(build(load_project(library / "math" / "running_sum")).folder)

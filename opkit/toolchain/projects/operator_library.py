@@ -1,9 +1,12 @@
 """Libraries of operators: one repository, a folder an operator, headers that they share.
 
     LIBRARY/CMakeLists.txt
-    LIBRARY/cmake/variables.cmake               include folders of the host code, from the root
-    LIBRARY/common/inc/                         what host sources of all operators include
+    LIBRARY/cmake/*.cmake                       include folders of the host code, from the root
+    LIBRARY/common/inc/, common/include/        what host sources of all operators include
     LIBRARY/[experimental/]CATEGORY/OPERATOR/   op_host/, op_kernel/, op_graph/, op_api/, tests/
+
+It is recognised by that shape: the outermost folder with both kinds of CMake files and operators
+one or two folders below. A category may have headers of its own, in inc/ or common/inc/.
 
 The vendor's build of such a library copies every operator's op_kernel/ beside the others', so
 kernels include each other as `../OPERATOR/file.h`, and links all host sources into one library, so
@@ -23,15 +26,25 @@ from pathlib import Path
 
 __all__ = ["OperatorLibrary", "find_library", "find_operators"]
 
-_COMMON = Path("common") / "inc"
+_COMMON = (Path("common") / "inc", Path("common") / "include")
+_KERNEL_COMMON = (*_COMMON, _COMMON[1] / "kernel")
 _EXPERIMENTAL = "experimental"
-_SET_INCLUDE = re.compile(r"set\s*\(\s*OP_(?:TILING|PROTO)_INCLUDE\b([^)]*)\)")
-_FROM_ROOT = re.compile(r"\$\{\w+_DIR\}/([\w/]+)")
+_INCLUDE_FOLDERS = re.compile(
+    r"(?:set\s*\(\s*OP_(?:TILING|PROTO)_INCLUDE\b|\binclude_directories\s*\()([^)]*)\)"
+)
+# The variable is the library's root under one of its names, or the folder of the CMake file.
+_FROM_FOLDER = re.compile(r"\$\{(\w+_DIR)\}((?:/[\w.-]+)*)")
+_HERE = "CMAKE_CURRENT_SOURCE_DIR"
 _SWITCHED_DEFINITION = re.compile(r"\$<\$<BOOL:\$\{(\w+)\}>:(\w+)>")
 _SWITCHED_ON = re.compile(r"set\s*\(\s*(\w+)\s+(?:ON|TRUE)\s*\)")
-_DEPENDENCIES = re.compile(r"\bDEPENDENCIES((?:\s+[a-z]\w*)+)")
+# In calls that list sources, in one of its own, and in what kernels' builds read.
+_DEPENDENCIES = re.compile(
+    r"(?:\bDEPENDENCIES|\badd_dependent_ops\s*\(|\bset\s*\(\s*\w+_depends\b)"
+    r"((?:\s*\b[a-z][\w/]*)+)"
+)
 _OP_ADD = re.compile(r"\bOP_ADD\s*\(\s*(\w+)")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.MULTILINE)
+_OPERATORS = ("*/*/op_kernel", "*/op_kernel")
 _SOURCE_SUFFIXES = (".cpp", ".cc")
 # For chips with another instruction set; for the graph engine; for unit tests.
 _FOREIGN_PARTS = frozenset(("arch35", "op_kernel", "tests", "test", "op_api", "op_kernel_aicpu"))
@@ -59,18 +72,16 @@ class OperatorLibrary:
         They are the same for all operators of a category, but for what DEPENDENCIES name, so that
         the sources which these share are compiled once.
         """
-        named = [
-            name
-            for text in self._cmake_texts()
-            for body in _SET_INCLUDE.findall(text)
-            for name in _FROM_ROOT.findall(body)
-        ]
+        above = self._above(operator)
+        files = (
+            *sorted((self.root / "cmake").glob("*.cmake")),
+            *(folder / "CMakeLists.txt" for folder in (*above, self.root / "common")),
+            *self._own_cmake(operator),
+        )
         folders = (
-            operator.parent,
-            self.root / operator.relative_to(self.root).parts[0],
-            self.root,
-            self.root / _COMMON,
-            *(self.root / name for name in named),
+            *above,
+            *(self.root / name for name in _COMMON),
+            *(named for file in files for named in self._include_folders(file)),
             *(folder / "op_host" for folder in self._dependencies(operator)),
         )
         return tuple(dict.fromkeys(folder for folder in folders if folder.is_dir()))
@@ -88,7 +99,7 @@ class OperatorLibrary:
             below.parent,
             below,
             self.root,
-            self.root / _COMMON,
+            *(folder for name in _KERNEL_COMMON if (folder := self.root / name).is_dir()),
         )
 
     def dependency_sources(self, operator: Path) -> tuple[Path, ...]:
@@ -143,21 +154,37 @@ class OperatorLibrary:
 
     def _dependencies(self, operator: Path) -> tuple[Path, ...]:
         """Return the folders of what an operator's CMake names behind DEPENDENCIES."""
-        cmake = (operator / "CMakeLists.txt", operator / "op_host" / "CMakeLists.txt")
         names = [
             name
-            for file in cmake
+            for file in self._own_cmake(operator)
             if file.is_file()
             for found in _DEPENDENCIES.findall(_text(file))
             for name in found.split()
         ]
         return tuple(folder for name in dict.fromkeys(names) for folder in self._folders_of(name))
 
+    def _own_cmake(self, operator: Path) -> tuple[Path, ...]:
+        return (operator / "CMakeLists.txt", operator / "op_host" / "CMakeLists.txt")
+
+    def _above(self, operator: Path) -> tuple[Path, ...]:
+        """Return the folders that an operator lies in, its category first, the root last."""
+        return tuple(folder for folder in operator.parents if folder.is_relative_to(self.root))
+
+    def _include_folders(self, file: Path) -> Iterable[Path]:
+        """Yield the folders that a CMake file names for includes, from the root or from its own."""
+        if not file.is_file():
+            return
+        for body in _INCLUDE_FOLDERS.findall(_text(file)):
+            for variable, name in _FROM_FOLDER.findall(body):
+                start = file.parent if variable == _HERE else self.root
+                yield start / name.lstrip("/")
+
     def _cmake_texts(self) -> Iterable[str]:
         return (_text(file) for file in sorted((self.root / "cmake").glob("*.cmake")))
 
     def _folders_of(self, name: str) -> tuple[Path, ...]:
-        return (*self.root.glob(f"*/{name}"), *self.root.glob(f"{_EXPERIMENTAL}/*/{name}"))[:1]
+        patterns = (f"*/{name}", name, f"{_EXPERIMENTAL}/*/{name}")
+        return tuple(found for pattern in patterns for found in self.root.glob(pattern))[:1]
 
     def _included(self, file: Path, includes: Sequence[Path]) -> Iterable[Path]:
         for name in _INCLUDE.findall(_text(file)):
@@ -171,23 +198,25 @@ class OperatorLibrary:
     def _beside(self, header: Path) -> Iterable[Path]:
         if _FOREIGN_PARTS & set(header.relative_to(self.root).parts):
             return
-        folders = [header.parent]
-        if header.is_relative_to(self.root / _COMMON):
-            below = header.parent.relative_to(self.root / _COMMON)
-            folders.append(self.root / "common" / "src" / below)
-        for folder in folders:
-            for suffix in _SOURCE_SUFFIXES:
-                source = (folder / header.name).with_suffix(suffix)
-                if source.is_file():
-                    yield source
+        for suffix in _SOURCE_SUFFIXES:
+            source = header.with_suffix(suffix)
+            if source.is_file():
+                yield source
+        # Headers in inc/ or include/ have their sources in src/, in the same folder or another.
+        for folder in header.relative_to(self.root).parents:
+            if folder.name in ("inc", "include"):
+                sources = self.root / folder.parent / "src"
+                for suffix in _SOURCE_SUFFIXES:
+                    yield from sorted(sources.rglob(header.with_suffix(suffix).name))
 
     def _flat_kernels(self, operator: Path, *, cache: Path) -> Path:
         is_experimental = _EXPERIMENTAL in operator.relative_to(self.root).parts
         areas = (_EXPERIMENTAL, "") if is_experimental else ("", _EXPERIMENTAL)
         kernels: dict[str, Path] = {}
         for area in areas:
-            for folder in sorted((self.root / area).glob("*/*/op_kernel")):
-                kernels.setdefault(folder.parent.name, folder)
+            for pattern in _OPERATORS:
+                for folder in sorted((self.root / area).glob(pattern)):
+                    kernels.setdefault(folder.parent.name, folder)
         names = "\n".join(f"{name}\t{folder}" for name, folder in sorted(kernels.items()))
         flat = cache / "flat_kernels" / hashlib.sha256(names.encode()).hexdigest()[:16]
         empty = flat / "from" / "below"
@@ -201,10 +230,24 @@ class OperatorLibrary:
 
 def find_library(folder: Path) -> OperatorLibrary | None:
     """Return the library that a folder is of or in; None where it is of none."""
-    for root in (folder, *folder.parents):
-        if (root / _COMMON).is_dir() and (root / "CMakeLists.txt").is_file():
+    for root in reversed((folder, *folder.parents)):
+        if _is_library(root):
             return OperatorLibrary(root)
     return None
+
+
+def _is_library(root: Path) -> bool:
+    """Whether a folder has a library's CMake files, is no operator itself, and has some below."""
+    return (
+        (root / "CMakeLists.txt").is_file()
+        and any((root / "cmake").glob("*.cmake"))
+        and not (root / "op_host").is_dir()
+        and any(
+            (kernel.parent / "op_host").is_dir()
+            for pattern in _OPERATORS
+            for kernel in root.glob(pattern)
+        )
+    )
 
 
 def find_operators(library: OperatorLibrary, below: Path | None = None) -> tuple[Path, ...]:
