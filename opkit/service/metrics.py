@@ -39,8 +39,7 @@ class Meter:
         self.device_us = 0.0
         self.energy_uj = 0.0
         self.checked = 0
-        self.unchecked = 0
-        """Answers that were to be checked, and no reference was there to do it."""
+        """Answers that were held against the reference, those that were wrong included."""
         self.recent: deque[float] = deque(maxlen=_KEPT)
         """Seconds of the last attempts that gave an answer."""
         self.own_recent: deque[float] = deque(maxlen=_KEPT)
@@ -64,18 +63,20 @@ class Meter:
         with self._lock:
             self.outcomes[kind] = self.outcomes.get(kind, 0) + 1
 
-    def judged(self, *, done: bool) -> None:
-        """Count an answer that was to be checked."""
+    def judged(self) -> None:
+        """Count an answer that was held against the reference."""
         with self._lock:
-            if done:
-                self.checked += 1
-            else:
-                self.unchecked += 1
+            self.checked += 1
 
     @property
     def answers(self) -> int:
         """Attempts that gave an answer."""
         return self.outcomes.get("ok", 0)
+
+    @property
+    def unchecked(self) -> int:
+        """Answers that went out and were not held against a reference."""
+        return max(0, self.answers - self.checked + self.outcomes.get("wrong", 0))
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,7 @@ class _Collector(Collector):
             ),
             "unchecked": CounterMetricFamily(
                 "opkit_unchecked_answers",
-                "Answers that were to be checked while no reference was ready",
+                "Answers that went out and were not held against the reference",
                 labels=_LABELS,
             ),
         }

@@ -316,7 +316,7 @@ def test_a_check_that_could_not_be_done_is_made_up_for(open_service: OpenService
     reference.judge = judge
     assert [service.call("twice", [X]).checked for _ in range(3)] == [True, False, False]
     meter = next(meter for key, meter in service.metrics.meters.items() if key[1] == "v1")
-    assert (meter.checked, meter.unchecked) == (1, 3)
+    assert (meter.checked, meter.unchecked, meter.outcomes["unjudged"]) == (1, 2, 3)
 
 
 def test_with_neither_a_judge_nor_a_reference_first_calls_fail(open_service: OpenService) -> None:
@@ -333,12 +333,13 @@ def test_with_neither_a_judge_nor_a_reference_first_calls_fail(open_service: Ope
         service.call("twice", [X])
 
 
-def test_a_sample_that_could_not_be_judged_goes_out_and_is_made_up_for(
+def test_a_version_whose_sample_was_not_judged_answers_again_when_one_is(
     open_service: OpenService,
 ) -> None:
+    # Such samples of a version that had been right before used to go out.
     from opkit.service.workers.attempts import AttemptFailed
 
-    service = open_service({"v1": "good"}, checks={"sample_rate": 1, "first_calls": 1})
+    service = open_service({"v1": "good"}, checks={"sample_rate": 0.25, "first_calls": 1})
     reference = service.operator("twice").reference
     judge = reference.judge
     assert service.call("twice", [X]).checked
@@ -347,10 +348,13 @@ def test_a_sample_that_could_not_be_judged_goes_out_and_is_made_up_for(
         raise AttemptFailed("unavailable", "for a while")
 
     reference.judge = unavailable
-    answer = service.call("twice", [X])
-    assert (answer.version, answer.checked) == ("v1", False)
+    answers = [service.call("twice", [X]).version for _ in range(12)]
+    # One of four is due; from then on none goes out.
+    assert answers.index("reference") < 4
+    assert set(answers[answers.index("reference") :]) == {"reference"}
     reference.judge = judge
-    assert service.call("twice", [X]).checked
+    answer = service.call("twice", [X])
+    assert (answer.version, answer.checked) == ("v1", True)
 
 
 def test_a_trial_that_nobody_judged_brings_no_version_back(open_service: OpenService) -> None:

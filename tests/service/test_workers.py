@@ -45,6 +45,26 @@ def test_a_version_that_goes_astray_costs_attempts_and_no_call(
     assert not service.operator("twice").versions["v2"].breaker.is_closed
 
 
+def test_after_the_death_of_a_reference_no_wrong_answer_goes_out_and_calls_wait_for_the_next(
+    open_service: OpenService,
+) -> None:
+    # Calls used to fail, or to get samples that nobody had looked at, until another was started.
+    service = open_service(
+        {"v2": "wrong 1", "v1": "good"},
+        isolation="process",
+        checks={"sample_rate": 1, "first_calls": 1},
+    )
+    reference = service.operator("twice").reference
+    assert service.call("twice", [X]).version == "v2"
+    (worker,) = reference._all
+    os.kill(worker.pid, signal.SIGKILL)
+    answers = [service.call("twice", [X]) for _ in range(3)]
+    assert all(answer.outputs[0][0].tolist() == (2 * X).tolist() for answer in answers)
+    assert all(answer.checked for answer in answers)
+    assert reference.restarts == 1
+    assert not service.operator("twice").versions["v2"].breaker.is_closed
+
+
 def test_a_worker_that_was_killed_is_replaced_and_the_version_comes_back(
     open_service: OpenService,
 ) -> None:

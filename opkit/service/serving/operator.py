@@ -75,7 +75,8 @@ class ServedOperator:
         self._blocks: dict[str, tuple[int, int]] = {}
         """By version: answers left in the block, and which of them is checked."""
         self._owed: set[str] = set()
-        """Versions of which a check could not be done: their next answer is checked instead."""
+        """Versions of which a check could not be done: none of their answers goes out until one is
+        judged."""
         self._chosen: dict[str, tuple[Choice | None, int]] = {}
 
     def use(self, deployment: Deployment) -> None:
@@ -241,22 +242,18 @@ class ServedOperator:
             return ran, False
         # A check may take what is left of the call: the reference is not on trial.
         wrong = self.judge(request, ran, max(seconds, left / 2))
-        meter = self.metrics.meter(self.name, served.label, signature.bucket)
-        meter.judged(done=wrong is not None)
         if wrong is None:
+            # The answer is not given, and the version's next ones are neither until one is judged.
             self._owed.add(served.label)
-        else:
-            self._owed.discard(served.label)
-        if wrong:
-            raise AttemptFailed("wrong", wrong)
-        if wrong is None and (is_first or is_odd):
-            # Nothing is known of such answers of this version yet: what it gives next time is the
-            # first again.
             if is_first:
                 key = (served.label, signature.text)
                 self._firsts[key] = max(0, self._firsts.get(key, 0) - 1)
             raise AttemptFailed("unjudged", NEUTRAL["unjudged"])
-        return ran, wrong is not None
+        self._owed.discard(served.label)
+        self.metrics.meter(self.name, served.label, signature.bucket).judged()
+        if wrong:
+            raise AttemptFailed("wrong", wrong)
+        return ran, True
 
     def _is_first(self, label: str, signature: Signature) -> bool:
         """Whether this is one of a version's first calls of a signature, each one checked."""

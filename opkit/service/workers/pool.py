@@ -144,8 +144,11 @@ class WorkerPool:
         with self._changed:
             while not self._idle:
                 left = deadline - time.monotonic()
-                # Somebody else's call may end in time; a worker that starts may take too long.
-                if left <= 0 or self._is_closed or len(self._all) <= len(self._starting):
+                # Somebody else's call may end in time; a worker that starts may take too long. For
+                # a reference that has died calls wait: nothing else can judge an answer.
+                waits = self._reference and not self.problem
+                none_runs = len(self._all) <= len(self._starting)
+                if left <= 0 or self._is_closed or (none_runs and not waits):
                     why = self.problem or "no worker is ready"
                     raise AttemptFailed("unavailable", why)
                 self._changed.wait(left)
