@@ -23,6 +23,8 @@ import pytest
 
 from opkit import runtime, toolchain
 from opkit.errors import SetupError
+from opkit.files import write_aside
+from opkit.folders import cache_folder
 
 PROLOGUE = '#include "kernel_operator.h"\nusing namespace AscendC;\n'
 
@@ -101,9 +103,14 @@ OPTIONS = ("-O0",)
 
 
 @pytest.fixture(scope="session")
-def compile_kernel(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Kernel]:
-    """Return a function that compiles the text of a kernel named `kernel`, once for each text."""
-    folder = tmp_path_factory.mktemp("kernels")
+def compile_kernel() -> Callable[..., Kernel]:
+    """Return a function that compiles the text of a kernel named `kernel`, once a machine.
+
+    All processes of a run and later runs share the user's cache: a kernel's key holds the text with
+    its path, the compiler and the headers' contents.
+    """
+    folder = cache_folder() / "kernels-of-tests"
+    folder.mkdir(parents=True, exist_ok=True)
     try:
         toolchain.find_compiler()
     except SetupError:
@@ -112,7 +119,8 @@ def compile_kernel(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Ke
     def compile_text(body: str, mode: str | None = None, arch: int = 2201) -> Kernel:
         text = PROLOGUE + textwrap.dedent(body)
         source = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.cpp"
-        source.write_text(text)
+        if not source.exists():
+            write_aside(source, text.encode())
         image = toolchain.compile_kernel(
             source,
             CHIPS[arch],

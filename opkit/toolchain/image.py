@@ -8,6 +8,7 @@ kernel runs, the compiled object says (`opkit/kernel_notes.h`); nobody reads the
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import os
 import tempfile
@@ -27,7 +28,6 @@ from opkit.toolchain.building import (
     ProcessGroup,
     Session,
     precompiled_headers,
-    unit_key,
 )
 from opkit.toolchain.compiler import Compiler, find_compiler
 from opkit.toolchain.flags import generated_flags, kernel_flags, link_flags
@@ -367,11 +367,13 @@ def _installed_toolkit() -> Toolkit:
 
 @functools.cache
 def _fingerprint(include_dir: Path) -> str:
-    """Return a short hash of the headers' names, sizes and times: a change of any is a new key."""
-    states = []
+    """Return a short hash of the headers' names and texts: installed anew they are the same key."""
+    texts = []
     for folder, _, names in os.walk(include_dir):
         for name in names:
             path = Path(folder, name)
-            status = path.stat()
-            states.append(f"{path}:{status.st_size}:{status.st_mtime_ns}")
-    return unit_key(sorted(states))[:16]
+            texts.append((str(path.relative_to(include_dir)), path.read_bytes()))
+    digest = hashlib.sha256()
+    for name, text in sorted(texts):
+        digest.update(f"{name}:{len(text)}:".encode() + text)
+    return digest.hexdigest()[:16]
