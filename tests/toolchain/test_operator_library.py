@@ -133,7 +133,7 @@ def test_a_project_of_one_operator_and_folders_of_samples_are_no_library(tmp_pat
 def test_folders_for_includes_and_operators_depended_on_are_read_from_all_forms(
     tmp_path: Path,
 ) -> None:
-    root = _a_library(tmp_path, "math/add", "math/sub", "math/mul", "moe/common")
+    root = _a_library(tmp_path, "math/add", "math/sub", "math/mul", "math/div", "moe/common")
     for name in ("mc2/3rd", "math/inc", "shared/inc", "common/include"):
         (root / name).mkdir(parents=True)
     (root / "CMakeLists.txt").write_text(
@@ -145,7 +145,9 @@ def test_folders_for_includes_and_operators_depended_on_are_read_from_all_forms(
     (root / "math/CMakeLists.txt").write_text(
         "include_directories(${CMAKE_CURRENT_SOURCE_DIR}/inc)\n"
     )
-    (root / "math/add/CMakeLists.txt").write_text("add_dependent_ops(sub)\n")
+    (root / "math/add/CMakeLists.txt").write_text(
+        "add_dependent_ops(sub)\nset(NEW_OP_NAMES ${ASCEND_OP_NAME} div)\n"
+    )
     (root / "math/add/op_host/CMakeLists.txt").write_text(
         'set(add_depends moe/common CACHE INTERNAL "")\n'
         "add_modules_sources(OPTYPE add DEPENDENCIES mul)\n"
@@ -156,7 +158,7 @@ def test_folders_for_includes_and_operators_depended_on_are_read_from_all_forms(
         path.relative_to(root).as_posix() for path in found.host_includes(root / "math/add")
     ] == [
         *("math", ".", "common/include", "mc2/3rd", "math/inc", "shared/inc"),
-        *("math/sub/op_host", "moe/common/op_host", "math/mul/op_host"),
+        *("math/sub/op_host", "math/div/op_host", "moe/common/op_host", "math/mul/op_host"),
     ]
 
 

@@ -37,9 +37,11 @@ _FROM_FOLDER = re.compile(r"\$\{(\w+_DIR)\}((?:/[\w.-]+)*)")
 _HERE = "CMAKE_CURRENT_SOURCE_DIR"
 _SWITCHED_DEFINITION = re.compile(r"\$<\$<BOOL:\$\{(\w+)\}>:(\w+)>")
 _SWITCHED_ON = re.compile(r"set\s*\(\s*(\w+)\s+(?:ON|TRUE)\s*\)")
-# In calls that list sources, in one of its own, and in what kernels' builds read.
+# In calls that list sources, in one of its own, in what kernels' builds read, and in the list of
+# operators to build.
 _DEPENDENCIES = re.compile(
-    r"(?:\bDEPENDENCIES|\badd_dependent_ops\s*\(|\bset\s*\(\s*\w+_depends\b)"
+    r"(?:\bDEPENDENCIES|\badd_dependent_ops\s*\(|\bset\s*\(\s*\w+_depends\b"
+    r"|\bset\s*\(\s*\w+\s+\$\{ASCEND_OP_NAME\})"
     r"((?:\s*\b[a-z][\w/]*)+)"
 )
 _OP_ADD = re.compile(r"\bOP_ADD\s*\(\s*(\w+)")

@@ -70,6 +70,8 @@ _MODE_MACROS = {
     "high_precision": "-DHIGH_PRECISION=1",
 }
 _USUAL_MODES = "high_performance,optional"
+# What the graph engine calls instead of a kernel, to call aclnn functions: nothing here does.
+_FALLBACK = re.compile(r"\bOpExecute(?:Prepare)?Func\s*\(")
 # Data types of the graph are told to the engine in files of this name.
 _GRAPH_SOURCES = "op_graph/*_infer*.cpp"
 
@@ -231,11 +233,12 @@ def read_folder(root: Path, *, cache: Path) -> Tree | None:
 def _library_tree(library: OperatorLibrary, operator: Path, tree: Tree, *, cache: Path) -> Tree:
     own_includes = (operator / _HOST,)
     includes = library.host_includes(operator)
-    own = (
+    found = (
         *tree.host_sources,
         *sorted(operator.glob(_GRAPH_SOURCES)),
         *library.dependency_sources(operator),
     )
+    own = tuple(path for path in found if not _FALLBACK.search(_text(path)))
     sources = (*own, *library.companion_sources(own, (*own_includes, *includes)))
     kernels, options = list(tree.named_kernels), list(tree.named_options)
     modes = []

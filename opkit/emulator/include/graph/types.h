@@ -193,9 +193,18 @@ constexpr int64_t UNKNOWN_DIM_NUM = -2;
 inline const std::vector<int64_t> UNKNOWN_SHAPE = {-1};
 inline const std::vector<int64_t> UNKNOWN_RANK = {-2};
 
-/// Bytes of one element; -1 for a type without a byte size of its own (strings, sub-byte types).
+/// What GetSizeByDataType adds to the bits of a type smaller than a byte.
+constexpr int kDataTypeSizeBitOffset = 1000;
+
+/// Bytes of one element; of a type smaller than a byte 1000 and its bits, as documented; -1 for a type without a size.
 constexpr int GetSizeByDataType(DataType type) {
   switch (type) {
+    case DT_INT4:
+    case DT_FLOAT4_E2M1:
+    case DT_FLOAT4_E1M2: return kDataTypeSizeBitOffset + 4;
+    case DT_INT2:
+    case DT_UINT2: return kDataTypeSizeBitOffset + 2;
+    case DT_UINT1: return kDataTypeSizeBitOffset + 1;
     case DT_INT8:
     case DT_UINT8:
     case DT_BOOL:

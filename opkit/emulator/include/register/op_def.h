@@ -276,6 +276,13 @@ class OpAICoreDef {
   bool launches_with_empty_outputs_ = false;
 };
 
+/// The groups of devices that a kernel communicates with. Source: Ascend C API, OpMC2Def.
+class OpMC2Def {
+ public:
+  OpMC2Def& HcclGroup(const char*) { return *this; }
+  OpMC2Def& HcclGroup(std::vector<const char*>) { return *this; }
+};
+
 /// Base of an operator's prototype class.
 class OpDef {
  public:
@@ -299,6 +306,11 @@ class OpDef {
   OpDef& SetInferShapeRange(gert::OpImplRegisterV2::InferShapeRangeKernelFunc) { return *this; }
 
   OpAICoreDef& AICore() { return ai_core_; }
+  /// The kernel communicates with other devices, which calls here refuse by name.
+  OpMC2Def& MC2() {
+    communicates_ = true;
+    return mc2_;
+  }
 
   OpDef& Comment(CommentSection, const char*) { return *this; }
   OpDef& EnableFallBack() { return *this; }
@@ -312,6 +324,8 @@ class OpDef {
   std::deque<OpParamDef> outputs_;
   std::deque<OpAttrDef> attrs_;
   OpAICoreDef ai_core_;
+  OpMC2Def mc2_;
+  bool communicates_ = false;
   gert::OpImplRegisterV2::InferShapeKernelFunc infer_shape_ = nullptr;
   gert::OpImplRegisterV2::InferDataTypeKernelFunc infer_data_type_ = nullptr;
 };

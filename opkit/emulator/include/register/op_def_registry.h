@@ -25,6 +25,7 @@ class DescriptionBuilder {
       configs_.push_back({soc.c_str(), op_file, config_inputs_.back().data(), config_inputs_.back().size(),
                           config_outputs_.back().data(), config_outputs_.back().size()});
     }
+    if (definition_.communicates_) note_unsupported("MC2", "a kernel that communicates with other devices");
     description.abi_version = opkit::host::kHostAbiVersion;
     description.op_type = definition_.type_.c_str();
     description.inputs = inputs.data();
@@ -103,6 +104,8 @@ bool add(const char* op_type) {
 }  // namespace detail
 }  // namespace ops
 
-#define OP_ADD(op_type) [[maybe_unused]] static const bool opkit_added_##op_type = ::ops::detail::add<op_type>(#op_type)
+/// A second argument names what a vendor's build parses the chip's numbers into; here TilingParse names it.
+#define OP_ADD(op_type, ...) \
+  [[maybe_unused]] static const bool opkit_added_##op_type = ::ops::detail::add<op_type>(#op_type)
 
 #endif  // OPKIT_KERNEL_CONSTANTS

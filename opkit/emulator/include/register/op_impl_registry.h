@@ -23,6 +23,8 @@
 
 namespace gert {
 
+enum class TilingPlacement : uint32_t { TILING_ON_HOST, TILING_ON_AICPU };
+
 class OpImplRegisterV2 {
  public:
   using InferShapeKernelFunc = ge::graphStatus (*)(InferShapeContext*);
@@ -86,8 +88,8 @@ class OpImplRegisterV2 {
   OpImplRegisterV2& InputsDataDependency(std::initializer_list<int32_t> inputs) { return depend(inputs); }
   OpImplRegisterV2& TilingInputsDataDependency(std::initializer_list<int32_t> inputs) { return depend(inputs); }
   /// Where the vendor runs tiling makes no difference here.
-  template <typename Placements>
-  OpImplRegisterV2& TilingInputsDataDependency(std::initializer_list<int32_t> inputs, const Placements&) {
+  OpImplRegisterV2& TilingInputsDataDependency(std::initializer_list<int32_t> inputs,
+                                               std::initializer_list<TilingPlacement>) {
     return depend(inputs);
   }
 

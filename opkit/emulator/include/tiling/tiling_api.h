@@ -13,6 +13,7 @@
 
 #include "lib/matmul/bmm_tiling.h"
 #include "lib/matmul/matmul_tiling.h"
+#include "opkit/api/half.h"  // host sources take the size of a half
 #include "opkit/api/missing.h"
 #include "opkit/block_sizes.h"
 #include "securec.h"

@@ -5,28 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "exe_graph/runtime/storage_format.h"
 #include "exe_graph/runtime/storage_shape.h"
 #include "graph/types.h"
 #include "opkit/host/prelude.h"
 
 namespace gert {
-
-/// Which dimensions of a shape were added to reach a format's rank; here nothing adds any.
-class ExpandDimsType {};
-
-/// A format as the caller sees it and as the data lies in memory.
-class StorageFormat {
- public:
-  StorageFormat() = default;
-  StorageFormat(ge::Format origin, ge::Format storage, const ExpandDimsType& = {})
-      : origin_(origin), storage_(storage) {}
-  ge::Format GetOriginFormat() const { return origin_; }
-  ge::Format GetStorageFormat() const { return storage_; }
-
- private:
-  ge::Format origin_ = ge::FORMAT_ND;
-  ge::Format storage_ = ge::FORMAT_ND;
-};
 
 /// Data type and formats, without a shape.
 class CompileTimeTensorDesc {
@@ -73,6 +57,7 @@ class Tensor {
   int64_t GetShapeSize() const { return shape_.GetStorageShape().GetShapeSize(); }
 
   ge::DataType GetDataType() const { return desc_.GetDataType(); }
+  StorageFormat GetFormat() const { return desc_.GetFormat(); }
   ge::Format GetOriginFormat() const { return desc_.GetOriginFormat(); }
   ge::Format GetStorageFormat() const { return desc_.GetStorageFormat(); }
   const CompileTimeTensorDesc& GetDesc() const { return desc_; }

@@ -40,7 +40,7 @@ class TypeUtils {
   /// Sets the bytes of one element; false for a type without a byte size of its own.
   static bool GetDataTypeLength(DataType type, uint32_t& length) {
     const int bytes = GetSizeByDataType(type);
-    if (bytes < 0) return false;
+    if (bytes < 0 || bytes >= kDataTypeSizeBitOffset) return false;
     length = static_cast<uint32_t>(bytes);
     return true;
   }

@@ -195,3 +195,6 @@ inline const char* GetSafeStr(const std::string& text) { return text.c_str(); }
   } while (false)
 #define OP_CHECK_NULL_WITH_CONTEXT(context, pointer) OPKIT_CHECK_POINTER(context, pointer, ge::GRAPH_FAILED)
 #define OP_CHECK_NULL_WITH_CONTEXT_RET(context, pointer, value) OPKIT_CHECK_POINTER(context, pointer, value)
+
+// Sources that include the log ask it for levels too.
+#include "toolchain/slog.h"

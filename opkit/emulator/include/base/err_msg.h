@@ -1,0 +1,4 @@
+/// Reports by error code by another of their paths.
+#pragma once
+
+#include "op_common/log/log.h"
