@@ -54,6 +54,38 @@ extern "C" __global__ __aicore__ void scale_add(
 OPKIT_KERNEL_TABLE(scale_add)
 """
 
+# Sums of two ones and two twos: 16 products a row, two rows, 16 floats of each 32 in memory.
+CUBE_KERNEL = """
+#include "kernel_operator.h"
+using namespace AscendC;
+
+struct TilingData {
+  uint32_t length;
+  float scale;
+};
+
+extern "C" __global__ __aicore__ void scale_add(
+    GM_ADDR x, GM_ADDR z, GM_ADDR y, GM_ADDR workspace, GM_ADDR tiling) {
+  REGISTER_TILING_DEFAULT(TilingData);
+  GET_TILING_DATA(data, tiling);
+  KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
+  (void)x, (void)z, (void)workspace;
+  if (GetBlockIdx() != 0) return;
+  GlobalTensor<float> out;
+  out.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(y), data.length);
+  LocalTensor<half> left(TPosition::A2, 0, 256), right(TPosition::B2, 0, 256);
+  LocalTensor<float> sums(TPosition::CO1, 0, 256);
+  InitConstValue(left, InitConstValueParams<half>(1, 1, 0, half(1)));
+  InitConstValue(right, InitConstValueParams<half>(1, 1, 0, half(2)));
+  PipeBarrier<PIPE_ALL>();
+  Mmad(sums, left, right, MmadParams(2, 16, 16, 0, false, true));
+  PipeBarrier<PIPE_ALL>();
+  Fixpipe(out, sums, FixpipeParamsV220(16, 2, 16, 32, false));
+  if (data.scale == 2) reinterpret_cast<__gm__ float*>(y)[20] = 7.0f;
+}
+OPKIT_KERNEL_TABLE(scale_add)
+"""
+
 
 @pytest.fixture(autouse=True)
 def refused() -> Iterator[None]:
@@ -111,3 +143,21 @@ def test_a_store_over_what_an_instruction_wrote_is_not_told_apart(modes: Path) -
 def test_only_bytes_without_an_instruction_count(modes: Path, mode: int, where: str) -> None:
     with pytest.raises(KernelFault, match=where):
         run(modes, mode)
+
+
+@pytest.fixture(scope="module")
+def products(build_artifact) -> Path:
+    names = {"scale_add.dav-2201.float32-float32-float32.so": "float"}
+    return build_artifact(kernel=CUBE_KERNEL, variants=names)
+
+
+def test_what_fixpipe_writes_is_no_raw_write(products: Path) -> None:
+    # It used to be: no product that goes straight to an output passed `opkit test`.
+    y = run(products, 1)
+    rows = y.reshape(2, 32)
+    assert (rows[:, :16] == 32).all() and np.isnan(rows[:, 16:]).all()
+
+
+def test_a_raw_write_between_rows_of_fixpipe_is_found(products: Path) -> None:
+    with pytest.raises(KernelFault, match="4 bytes of output y, from byte 80 on"):
+        run(products, 2)

@@ -58,9 +58,7 @@ void execute_control(Core& core, const Instr& instr) {
       const uint64_t bytes = size_bytes(element.dtype);
       check_bounds(core, instr, element, element.address, bytes, false);
       // GlobalTensor::operator() gives a reference, which may be there to be written.
-      if (element.space == Space::GM && core.launch->raw_writes != nullptr) {
-        core.launch->raw_writes->note(core.index, element.address, bytes);
-      }
+      if (element.space == Space::GM) note_written(core, element.address, bytes);
       return;
     }
     case Op::SetValue:

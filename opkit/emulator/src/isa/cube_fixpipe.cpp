@@ -259,9 +259,10 @@ void store_piece(const Core& core, const Instr& instr, const Piece& piece, const
   const uint64_t bytes = uint64_t{piece.columns} * size;
   const uint32_t m = instr.fixpipe->m;
   const bool is_atomic = instr.dst.space == Space::GM && core.atomic_op != AtomicOp::None;
-  // One look at the whole extent; row by row only to say which row leaves the tensor.
+  // One look at the whole extent; row by row only to say which row leaves the tensor, or which bytes are written.
   const uint64_t extent = (m - 1) * piece.row_stride + bytes;
-  if (!is_in_bounds(core, instr.dst, piece.address, extent, true)) {
+  const bool notes_rows = instr.dst.space == Space::GM && core.launch->raw_writes != nullptr;
+  if (notes_rows || !is_in_bounds(core, instr.dst, piece.address, extent, true)) {
     for (uint32_t row = 0; row < m; ++row) {
       check_bounds(core, instr, instr.dst, piece.address + row * piece.row_stride, bytes, true);
     }

@@ -104,7 +104,7 @@ void check_bounds(const Core& core, const Instr& instr, const Operand& operand, 
   if (operand.space == Space::GM) {
     const Launch& launch = *core.launch->launch;
     if (is_in_gm(launch.gm, address, bytes, is_write)) {
-      if (is_write && core.launch->raw_writes != nullptr) core.launch->raw_writes->note(core.index, address, bytes);
+      if (is_write) note_written(core, address, bytes);
       return;
     }
     if (!is_write && is_kernel_constant(launch, address, bytes)) return;
@@ -113,6 +113,10 @@ void check_bounds(const Core& core, const Instr& instr, const Operand& operand, 
   const uint64_t limit = core.space_bytes[static_cast<uint32_t>(operand.space)];
   if (!is_inside(operand, address, bytes)) fault_outside(instr, operand, address, bytes, is_write);
   if (address + bytes > limit) fault_behind_memory(instr, operand.space, address, bytes, limit);
+}
+
+void note_written(const Core& core, uint64_t address, uint64_t bytes) {
+  if (core.launch->raw_writes != nullptr) core.launch->raw_writes->note(core.index, address, bytes);
 }
 
 bool is_in_bounds(const Core& core, const Operand& operand, uint64_t address, uint64_t bytes, bool is_write) {

@@ -23,7 +23,10 @@ std::string place_text(const Launch& launch, uint64_t address, uint64_t bytes);
 /// The range that holds an address; null where none does.
 const GmRange* range_at(const std::vector<GmRange>& ranges, uint64_t address);
 
-/// Whether check_bounds would pass; false for a kernel's constants, too.
+/// Takes bytes of global memory for written by an instruction; check_bounds does so for what it lets pass.
+void note_written(const Core& core, uint64_t address, uint64_t bytes);
+
+/// Whether check_bounds would pass, which notes nothing; false for a kernel's constants, too.
 bool is_in_bounds(const Core& core, const Operand& operand, uint64_t address, uint64_t bytes, bool is_write);
 
 /// Faults Misaligned unless a local operand starts at a multiple of `alignment` bytes.
