@@ -14,8 +14,8 @@ eighth: a tenth of the time, for many formulas.
 `--edges` tries zeros, extremes, infinities and NaN instead, as `opkit test --edge-values` does. The
 bugs planted there: zeros everywhere, NaN for infinity, 0 for NaN, everything twice.
 
-The kernel of a formula is the plan that opkit generates it from, forward and backward, computed in
-NumPy with one rounding to float32 an instruction; `--built N` also generates, compiles and runs N
+The kernel of a formula is the graph that opkit generates it from, forward and backward, computed in
+NumPy with one rounding to float32 an operator; `--built N` also generates, compiles and runs N
 of the operators in one project, on the emulator. Judged are the inputs of `opkit test`, by the
 default standard and by the vendor's own. Then the same results with a bug planted:
 
@@ -170,7 +170,7 @@ def judged(task: Task) -> Tally:
 
 
 def examine(operator: Operator, tally: Tally, chosen: list[list[Case]], edges: bool) -> None:
-    """Judge the plan of one operator and its planted bugs, by the cases of each data type."""
+    """Judge the kernel of one operator and its planted bugs, by the cases of each data type."""
     spec = operator.spec
     golden = load_golden(operator.golden)
     ours = standard_for("conditioned", spec.name)
@@ -318,7 +318,7 @@ def usable(formula: Formula, folder: Path) -> bool:
     try:
         (spec,) = load(path)
         source = language.golden_source(spec)
-        language.lower(language.parse(spec))
+        language.parse(spec)
     except OpkitError:
         return False
     (folder / "candidate_golden.py").write_text(source or "")

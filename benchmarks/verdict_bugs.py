@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
-from opkit.scaffold import formula_in_single_precision
-from opkit.scaffold.formula import golden_source
+from opkit import compiler
+from opkit.compiler.tracing.reference import _bound
+from opkit.scaffold.formula import golden_source, parse
+from opkit.scaffold.program.rows import OverRows, over_rows
+from opkit.scaffold.program.variants import formula_graph_of
 from opkit.schema import OpSpec
 from opkit.testing import Case
 from opkit.testing.cases.cases import output_tensors, plain_attr
@@ -19,19 +23,56 @@ __all__ = ["BUGS", "EDGE_BUGS", "Bug", "planned"]
 _BLOCK_BYTES = 32
 
 
+@lru_cache(maxsize=64)
+def _lowered(spec: OpSpec, variant: int) -> tuple[OverRows, compiler.Graph]:
+    over = over_rows(spec)
+    graph = formula_graph_of(over.spec, variant)
+    graph = compiler.in_equal_form(graph, fast_math=spec.fast_math, written=over.written)
+    return over, compiler.simplify(compiler.expand(graph, fractions_only=True))
+
+
 def planned(spec: OpSpec, case: Case, inputs: list) -> list[np.ndarray]:
-    """Return what the generated plan gives, in the case's data types."""
-    single = []
-    for value, dtype in zip(tensors_of(inputs), case.dtypes, strict=False):
-        wide = widen_input(value, dtype)
-        single.append(wide.astype(np.float32) if is_float(dtype) else wide)
-    attrs = {attr.name: plain_attr(attr) for attr in spec.attrs}
-    found = formula_in_single_precision(spec, single, attrs)
-    dtypes = [dtype for _, dtype in output_tensors(case, spec)]
-    return [
-        narrow(np.array(output, np.float64), dtype)
-        for output, dtype in zip(found, dtypes, strict=True)
+    """Return what the compiler's graph of the formulas gives, each operator's result rounded to
+    float32, in the case's data types."""
+    over, graph = _lowered(spec, case.variant)
+    parsed = parse(spec)
+    arrays = tensors_of(inputs)
+    tiles = [
+        a for t, a in zip(spec.inputs, arrays, strict=False) if t.name not in parsed.row_inputs
     ]
+    shape = np.broadcast_shapes(*(np.shape(array) for array in tiles))
+    columns = shape[-1] if shape else 1
+    rows = int(np.prod(shape[:-1], dtype=int))
+    whole = (rows, columns) if over.rows else (rows * columns,)
+    found: dict = {}
+    for tensor, value, dtype in zip(spec.inputs, arrays, case.dtypes, strict=False):
+        wide = widen_input(value, dtype)
+        wide = wide.astype(np.float32) if is_float(dtype) else wide
+        width = (rows, 1) if tensor.name in parsed.row_inputs else whole
+        found[tensor.name] = np.broadcast_to(wide.reshape(-1, *width[1:]), width)
+    attrs = {attr.name: plain_attr(attr) for attr in spec.attrs}
+    sizes = {over.rows: rows, over.columns: whole[-1]}
+    for node in graph.nodes:
+        found[node.output.name] = _rounded(node, found, attrs, sizes)
+    results = []
+    dtypes = [dtype for _, dtype in output_tensors(case, spec)]
+    for output, (_, name), dtype in zip(parsed.outputs, graph.outputs, dtypes, strict=True):
+        kept = (*shape[:-1], 1) if output.keepdims else shape[:-1]
+        wide = np.asarray(found[name], np.float64)
+        results.append(narrow(wide.reshape(kept if output.per_row else shape), dtype))
+    return results
+
+
+def _rounded(node: compiler.Node, found: dict, attrs: dict, sizes: dict) -> np.ndarray:
+    """Return an operator's result, rounded to float32 where it is no whole number."""
+    if node.operator == "attribute":
+        return np.float32(attrs[str(node.settings["name"])])
+    given = [found[name] for name in node.inputs]
+    wide = [a.astype(np.float64) if a.dtype == np.float32 else a for a in given]
+    settings = {key: _bound(value, sizes) for key, value in node.settings.items()}
+    with np.errstate(all="ignore"):
+        value = compiler.OPERATORS[node.operator].reference(*wide, **settings)
+        return np.asarray(value, np.float32 if node.output.dtype == "float32" else None)
 
 
 Bug = Callable[[OpSpec, Case, list, list[np.ndarray]], list[np.ndarray] | None]

@@ -9,6 +9,7 @@ from opkit.lazy import lazy_names
 if TYPE_CHECKING:
     from opkit.scaffold.disk import RECORD, Action, FileStatus, write
     from opkit.scaffold.formula import UnsupportedGradient, unsupported_gradients
+    from opkit.scaffold.python_names import formula_golden
     from opkit.scaffold.render import (
         DEFAULT_COMPUTE_UNIT,
         FRAMEWORKS,
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
         own_gradients,
         render,
     )
-    from opkit.scaffold.single_precision import formula_in_single_precision
 
 __all__ = [
     "DEFAULT_COMPUTE_UNIT",
@@ -25,7 +25,7 @@ __all__ = [
     "Action",
     "FileStatus",
     "UnsupportedGradient",
-    "formula_in_single_precision",
+    "formula_golden",
     "gradient_gaps",
     "own_gradients",
     "render",
@@ -38,6 +38,7 @@ __getattr__ = lazy_names(
     {
         "disk": ("Action", "FileStatus", "RECORD", "write"),
         "formula": ("UnsupportedGradient", "unsupported_gradients"),
+        "python_names": ("formula_golden",),
         "render": (
             "DEFAULT_COMPUTE_UNIT",
             "FRAMEWORKS",
@@ -45,6 +46,5 @@ __getattr__ = lazy_names(
             "own_gradients",
             "render",
         ),
-        "single_precision": ("formula_in_single_precision",),
     },
 )

@@ -7,15 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from opkit.chips import Chip
+from opkit.scaffold.formula import EVENTS
 from opkit.scaffold.shapes import default_rule
 from opkit.schema import OpSpec
 
-__all__ = ["GAP_LINES", "Layout", "blank_layout"]
-
-GAP_LINES = (
-    "// NOT WRITTEN YET: compute the outputs from the inputs. Until then copies take out what the",
-    "// buffers hold, and `opkit check` says so.",
-)
+__all__ = ["Layout", "blank_layout"]
 
 # What DataCopyPad and the queues of the generated kernels carry.
 _LARGEST_ELEMENT_BYTES = 4
@@ -46,7 +42,7 @@ def blank_layout(spec: OpSpec, *, chips: Sequence[Chip]) -> Layout | None:
     if any(dtype.name == "bool" for tensor in tensors for dtype in tensor.dtypes):
         return None
     sizes = [dtype.size_bytes for tensor in tensors for dtype in tensor.dtypes]
-    if max(sizes) > _LARGEST_ELEMENT_BYTES or max(len(spec.inputs), len(spec.outputs)) > 8:
+    if max(sizes) > _LARGEST_ELEMENT_BYTES or max(len(spec.inputs), len(spec.outputs)) > EVENTS:
         return None
     per_row = set()
     for output in spec.outputs:

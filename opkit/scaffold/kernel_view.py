@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from opkit.algebra import ZERO
 from opkit.chips import Chip, find_chip
 from opkit.errors import SpecError, UsageError
-from opkit.scaffold.formula import (
-    EVENTS,
-    INTEGER_OPERATIONS,
-    ParsedFormulas,
-    Plan,
-    lower,
-    parse,
-)
-from opkit.scaffold.gap import GAP_LINES, Layout, blank_layout
+from opkit.scaffold.formula import EVENTS, ParsedFormulas, check_formulas, parse
+from opkit.scaffold.gap import Layout, blank_layout
 from opkit.scaffold.identifiers import camel, upper
 from opkit.scaffold.shapes import (
     default_rule,
@@ -28,8 +20,6 @@ from opkit.schema import ATTR_SETTERS, AttrSpec, OpSpec, TensorSpec, snake_case
 
 __all__ = ["AttrView", "KernelView", "ScalarView", "TensorView", "check_chips", "kernel_views"]
 
-_FLOATING = frozenset({"float16", "float32", "bfloat16"})
-_INTEGERS = frozenset({"int32", "int16"})
 _OPDEF_MEMBERS = frozenset(
     {"AICore", "Attr", "Input", "Output", "SetInferDataType", "SetInferShape"}
 )
@@ -94,15 +84,6 @@ class ScalarView:
 
 
 @dataclass(frozen=True)
-class Registers:
-    """Scratch tensors of a piece of code."""
-
-    tile: int = 0
-    row: int = 0
-    mask: int = 0
-
-
-@dataclass(frozen=True)
 class KernelView:
     """One operator."""
 
@@ -114,19 +95,12 @@ class KernelView:
     walks: str
     """How the compiler's kernel of formulas over inputs of one shape walks them: `elementwise` or
     `rowwise`; else empty."""
-    is_blank: bool
-    """There is no formula: Compute is to be written."""
     infers_by_rule: bool
     """InferShape follows the prototype's `shape` rules; else outputs have the largest input's."""
     inputs: tuple[TensorView, ...]
     outputs: tuple[TensorView, ...]
     attrs: tuple[AttrView, ...]
     scalars: tuple[ScalarView, ...]
-    body: tuple[str, ...]
-    """Compute of a tile, or of a row that fits the unified buffer: the marked gap."""
-    compute_type: str
-    registers: Registers
-    """Of `body`."""
     keepdims: tuple[bool, ...]
     inferred_dtypes: tuple[str, ...]
     """C++ source of each output's dtype; empty where it takes a table."""
@@ -154,21 +128,6 @@ class KernelView:
     def is_macro_like(self) -> bool:
         """Whether the operator's type may be a macro of a header: `EOF`."""
         return len(self.op) > 1 and self.op.isupper()
-
-    @property
-    def tile_registers(self) -> int:
-        """Scratch tensors that the kernel keeps."""
-        return self.registers.tile
-
-    @property
-    def row_registers(self) -> int:
-        """Scratch tensors of one value."""
-        return self.registers.row
-
-    @property
-    def mask_registers(self) -> int:
-        """Masks that the kernel keeps."""
-        return self.registers.mask
 
     @property
     def class_name(self) -> str:
@@ -249,10 +208,7 @@ def kernel_views(
         layout = blank_layout(spec, chips=chips)
         return lambda stems: _view(spec, stems, soc_configs, None, layout=layout)
     check_chips(chips)
-    _check_tensors(parsed)
-    _check_count(spec)
-    if _check_dtypes(spec):
-        _check_integer(spec, lower(parsed, integer=True))
+    check_formulas(parsed)
     return lambda stems: _view(spec, stems, soc_configs, parsed)
 
 
@@ -322,16 +278,11 @@ def _view(
         name=spec.name,
         kind=kind,
         walks="",
-        is_blank=parsed is None,
         infers_by_rule=parsed is None and not (layout and layout.infers_largest),
         inputs=inputs,
         outputs=tuple(tensor(i, t, False) for i, t in enumerate(spec.outputs)),
         attrs=attrs,
         scalars=scalars,
-        body=GAP_LINES if layout else (),
-        compute_type="float",
-        # A gap gets a tensor to compute in, and a block for a row's values.
-        registers=Registers(int(layout is not None), int(rowwise)),
         keepdims=tuple(output.keepdims for output in parsed.outputs) if parsed else (),
         inferred_dtypes=tuple(_inferred_dtype(spec, output) for output in spec.outputs),
         dtype_rows=tuple(
@@ -416,71 +367,3 @@ def _inferred_dtype(spec: OpSpec, output: TensorSpec) -> str:
     if len(set(output.dtypes)) == 1:
         return f"ge::{output.dtypes[0].ge}"
     return ""
-
-
-def _check_tensors(parsed: ParsedFormulas) -> None:
-    spec = parsed.spec
-    for where, tensors in (("input_desc", spec.inputs), ("output_desc", spec.outputs)):
-        for index, tensor in enumerate(tensors):
-            if tensor.param_type != "required":
-                raise SpecError(
-                    f'"{tensor.name}" is {tensor.param_type}; a formula takes required ones only',
-                    file=spec.source,
-                    pointer=f"{spec.pointer}/{where}/{index}/param_type",
-                    help='make it required; formulas over lists give every input a "shape", such as'
-                    ' ["L", "N"], or have lists only'
-                    if tensor.is_list
-                    else "make it required, or leave the formula out and write the kernel by hand",
-                )
-    if not parsed.inputs or parsed.row_inputs >= set(parsed.inputs):
-        raise SpecError(
-            "an operator with a formula needs an input with one value per element",
-            file=spec.source,
-            pointer=f"{spec.pointer}/input_desc",
-        )
-
-
-def _check_count(spec: OpSpec) -> None:
-    for where, tensors in (("input_desc", spec.inputs), ("output_desc", spec.outputs)):
-        if len(tensors) > EVENTS:
-            raise SpecError(
-                f"{len(tensors)} tensors need as many queues, but two pipes share {EVENTS} events",
-                file=spec.source,
-                pointer=f"{spec.pointer}/{where}",
-                help="split the operator, or leave the formula out and write the kernel by hand",
-            )
-
-
-def _check_dtypes(spec: OpSpec) -> bool:
-    """Return whether some variant computes in integers."""
-    integer = False
-    for variant in range(spec.variant_count):
-        names = [dtype.name for dtype in spec.variant_dtypes(variant)]
-        outputs = [tensor.dtypes[variant].name for tensor in spec.outputs]
-        if set(names) <= _INTEGERS and len(set(names)) == 1:
-            integer = True
-        elif not set(outputs) <= _FLOATING or not set(names) <= _FLOATING | _INTEGERS:
-            raise SpecError(
-                f"no kernel for data types {', '.join(names)} (variant {variant})",
-                file=spec.source,
-                pointer=f"{spec.pointer}/output_desc",
-                help="outputs are float16, float32 or bfloat16; or all are int32, or all int16",
-            )
-    return integer
-
-
-def _check_integer(spec: OpSpec, plan: Plan) -> None:
-    refused = sorted(plan.operations - INTEGER_OPERATIONS)
-    fractions = any(
-        one.is_constant and not (one.is_number and one.fraction.denominator == 1)
-        for step in plan.steps
-        for one in (getattr(source, "expression", ZERO) for source in step.sources)
-    )
-    if refused or fractions:
-        what = f"needs {', '.join(refused)}" if refused else "has a constant that is no integer"
-        raise SpecError(
-            f"the formula {what}, which the vector unit does not have for int32 and int16",
-            file=spec.source,
-            pointer=f"{spec.pointer}/output_desc",
-            help="keep to + - * max min and whole numbers, or drop the integer data types",
-        )

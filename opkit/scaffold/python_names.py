@@ -7,10 +7,15 @@ import builtins
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from opkit.schema import OpSpec, free_name
 
-__all__ = ["PythonNames", "golden_module", "python_names", "torch_formula"]
+if TYPE_CHECKING:
+    from opkit.scaffold.formula import Precision
+
+__all__ = ["PythonNames", "formula_golden", "golden_module", "python_names", "torch_formula"]
 
 # What generated text of ours calls by these names, where a parameter of that name would hide it.
 _OWN = frozenset({"math", "np", "numpy", "torch"})
@@ -63,14 +68,14 @@ def golden_module(specs: Sequence[OpSpec]) -> str | None:
     """Return the text of golden.py; None where no operator has formulas."""
     from opkit.scaffold import program
 
-    formulas = _formula_golden(specs)
+    formulas = formula_golden(specs)
     programs = program.program_golden(specs)
     if not programs:
         return formulas
     return (formulas or program.PROGRAM_GOLDEN_HEADER) + programs
 
 
-def _formula_golden(specs: Sequence[OpSpec]) -> str | None:
+def formula_golden(specs: Sequence[OpSpec], *, precision: Precision = "float64") -> str | None:
     """Return the functions of formulas over inputs of one shape; None where there are none.
 
     A function whose parameter has the name of something that the text needs goes by another name
@@ -78,16 +83,17 @@ def _formula_golden(specs: Sequence[OpSpec]) -> str | None:
     """
     from opkit.scaffold import formula
 
-    text = formula.golden_source(*specs)
+    source = partial(formula.golden_source, precision=precision)
+    text = source(*specs)
     if text is None:
         return None
     hiding = {spec.name for spec in specs} & _module_names(text)
     set_aside = tuple(_set_aside(spec, hiding) for spec in specs)
-    text = formula.golden_source(*set_aside) or ""
+    text = source(*set_aside) or ""
     clashes = {name for spec in specs for name in _clashes(_parameters(spec), text)}
     if clashes:
         new = _other_names(clashes, {name for spec in specs for name in _parameters(spec)})
-        text = formula.golden_source(*(_renamed(spec, new) for spec in set_aside)) or ""
+        text = source(*(_renamed(spec, new) for spec in set_aside)) or ""
         text = _with_old_keywords(text, {other: name for name, other in new.items()})
     for name in sorted(hiding):
         other = free_name(f"{name}_", {spec.name for spec in specs} | set(_WORDS.findall(text)))

@@ -1,4 +1,4 @@
-"""Formulas: parsed, differentiated, and written out as a NumPy reference and in single precision.
+"""Formulas: parsed, checked, differentiated, and written out as a reference for NumPy or torch.
 
 The language:
     + - * / ** over inputs, attributes, numbers, `pi`, `e` and `columns`, the last axis's length;
@@ -17,31 +17,27 @@ from typing import TYPE_CHECKING
 from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from .checks import EVENTS, check_formulas
     from .derive import (
         UnsupportedGradient,
         backward,
         declined_gradients,
         unsupported_gradients,
     )
-    from .golden import golden_source
-    from .interpreter import interpret
-    from .lowering import lower
-    from .plan import EVENTS, INTEGER_OPERATIONS, Plan
+    from .golden import Precision, golden_source
     from .reader import ParsedFormulas, ParsedOutput, parse
     from .torch_source import torch_source
 
 __all__ = [
     "EVENTS",
-    "INTEGER_OPERATIONS",
     "ParsedFormulas",
     "ParsedOutput",
-    "Plan",
+    "Precision",
     "UnsupportedGradient",
     "backward",
+    "check_formulas",
     "declined_gradients",
     "golden_source",
-    "interpret",
-    "lower",
     "parse",
     "torch_source",
     "unsupported_gradients",
@@ -50,16 +46,14 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
+        "checks": ("EVENTS", "check_formulas"),
         "derive": (
             "UnsupportedGradient",
             "backward",
             "declined_gradients",
             "unsupported_gradients",
         ),
-        "golden": ("golden_source",),
-        "interpreter": ("interpret",),
-        "lowering": ("lower",),
-        "plan": ("EVENTS", "INTEGER_OPERATIONS", "Plan"),
+        "golden": ("Precision", "golden_source"),
         "reader": ("ParsedFormulas", "ParsedOutput", "parse"),
         "torch_source": ("torch_source",),
     },

@@ -16,7 +16,7 @@ from opkit.errors import SpecError
 from opkit.schema import OpSpec, TensorSpec
 
 from .adjoint import gradients_of
-from .plan import EVENTS
+from .checks import EVENTS
 from .reader import LONGEST_FORMULA, ParsedFormulas, parse
 
 __all__ = ["UnsupportedGradient", "backward", "declined_gradients", "unsupported_gradients"]

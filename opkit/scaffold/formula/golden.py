@@ -1,4 +1,4 @@
-"""The reference implementation: the formulas as they are written, over NumPy float64.
+"""The reference implementation: the formulas as they are written, over NumPy float64 or float32.
 
 It is made from the formula's text alone; nothing that the kernel is derived with touches it.
 """
@@ -6,6 +6,8 @@ It is made from the formula's text alone; nothing that the kernel is derived wit
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
+from typing import Literal
 
 from opkit.algebra import FUNCTIONS, REDUCTION_NAMES, simplify, to_formula
 from opkit.schema import AttrSpec, OpSpec
@@ -14,7 +16,10 @@ from .derive import backward
 from .excerpt import text_of
 from .reader import ParsedFormulas, ParsedOutput, parse
 
-__all__ = ["golden_source"]
+__all__ = ["Precision", "golden_source"]
+
+Precision = Literal["float64", "float32"]
+"""What a reference computes in."""
 
 _HEADER = '''"""Reference results in NumPy float64, written out from the formulas of {source}."""
 
@@ -27,6 +32,19 @@ def _wide(value):
     """Return an array that holds the reference's arithmetic: float64, or int64 for integers."""
     value = np.asarray(value)
     return value.astype(np.int64 if value.dtype.kind in "iu" else np.float64)
+'''
+
+# As kernels do: whole numbers too are float32 from where they are read.
+_HEADER_SINGLE = '''"""Results in NumPy float32, one rounding an operation: formulas of {source}."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def _wide(value):
+    """Return an array of float32."""
+    return np.asarray(value).astype(np.float32)
 '''
 
 _HELPERS = {
@@ -48,6 +66,15 @@ def _sigmoid(u):
 def _softplus(u):
     """Return log(1 + exp(u)), without overflow."""
     return np.maximum(u, 0.0) + np.log1p(np.exp(-np.abs(u)))
+''',
+    "_power(": '''
+
+def _power(base, exponent):
+    """Return base**exponent by multiplications, each of which rounds; exponent is at least 1."""
+    if exponent == 1:
+        return base
+    half = _power(base, exponent // 2)
+    return half * half * base if exponent % 2 else half * half
 ''',
 }
 
@@ -75,7 +102,7 @@ _RANKS: dict[type[ast.operator], int] = {
 _CONSTANTS = {"pi": "np.pi", "e": "np.e", "columns": "_shape[-1]"}
 
 
-def golden_source(spec: OpSpec, *others: OpSpec) -> str | None:
+def golden_source(spec: OpSpec, *others: OpSpec, precision: Precision = "float64") -> str | None:
     """Return a Python module with one function per operator, and one for the backward operator of
     each.
 
@@ -84,6 +111,8 @@ def golden_source(spec: OpSpec, *others: OpSpec) -> str | None:
 
     Args:
         spec: an operator; others: further operators of the same project.
+        precision: what every operation is rounded to. What is the same for all elements, such as
+            `sqrt(2/pi)`, is computed in double precision, as a compiler does, and rounded once.
     Returns:
         None if none of them has formulas.
     Raises:
@@ -99,14 +128,15 @@ def golden_source(spec: OpSpec, *others: OpSpec) -> str | None:
             wanted.setdefault(derived.name, derived)
     if not wanted:
         return None
-    functions = "".join(_function(parse(one)) for one in wanted.values())
+    functions = "".join(_function(parse(one), precision) for one in wanted.values())
     helpers = "".join(text for name, text in _HELPERS.items() if name in functions)
     if "_row(" in functions:
         helpers += _ROW_HELPER
-    return _HEADER.format(source=spec.source.name) + helpers + functions
+    header = _HEADER if precision == "float64" else _HEADER_SINGLE
+    return header.format(source=spec.source.name) + helpers + functions
 
 
-def _function(parsed: ParsedFormulas) -> str:
+def _function(parsed: ParsedFormulas, precision: Precision) -> str:
     spec = parsed.spec
     parameters = [tensor.name for tensor in spec.inputs]
     if spec.attrs:
@@ -132,11 +162,13 @@ def _function(parsed: ParsedFormulas) -> str:
         lines += ["    if 0 in _shape:", f"        return {empty}"]
     lines.append('    with np.errstate(all="ignore"):')
     results = []
-    names = {*parsed.inputs, *parsed.attrs}
+    writer = _Writer({*parsed.inputs, *parsed.attrs})
+    if precision == "float32":
+        writer = _SingleWriter(writer.names, parsed.inputs)
     for index, output in enumerate(parsed.outputs):
         result = f"_result{index}"
         results.append(result)
-        lines.append(f"        {result} = {_Writer(names).text(_formula(spec, output))}")
+        lines.append(f"        {result} = {writer.text(_formula(spec, output))}")
     for output, result in zip(parsed.outputs, results, strict=True):
         lines += [f"    {line}" for line in _shaping(output, result)]
     lines.append(f"    return {', '.join(results)}")
@@ -203,7 +235,10 @@ class _Writer:
             # NumPy and torch take the root for x**0.5, and torch for x**-0.5 too: the infinity of
             # -0 and -inf are the root's.
             return f"1 / np.sqrt({self.write(base)})", _PRODUCT
-        return f"{self.write(base, _ATOM)}**{self.write(exponent, _UNARY)}", _POWER
+        return f"{self.write(base, _ATOM)}**{self.exponent(exponent)}", _POWER
+
+    def exponent(self, node: ast.expr) -> str:
+        return self.write(node, _UNARY)
 
     def operation(self, node: ast.BinOp) -> str:
         own = _RANKS[type(node.op)]
@@ -229,6 +264,44 @@ class _Writer:
             return f"1 / {self.write(node.args[0], _UNARY)}", _PRODUCT
         text = f"{FUNCTIONS[name].numpy}({arguments})"
         return text, _PRODUCT if text.startswith("1 /") else _ATOM
+
+
+class _SingleWriter(_Writer):
+    """A formula in float32: what is the same for all elements is rounded where it meets them.
+
+    NumPy gives `sqrt(2)` as float64, and would give all that meets it as float64 too.
+    """
+
+    def __init__(self, names: set[str], inputs: Collection[str]) -> None:
+        super().__init__(names)
+        self.inputs = frozenset(inputs)
+
+    def write(self, node: ast.expr, outer: int = 0) -> str:
+        if isinstance(node, ast.Compare) or self.varies(node):
+            return super().write(node, outer)
+        return f"np.float32({self.double(node)})"
+
+    def power(self, base: ast.expr, exponent: ast.expr) -> tuple[str, int]:
+        whole = exponent.value if isinstance(exponent, ast.Constant) else 0
+        if isinstance(whole, int) and whole > 2:
+            return f"_power({self.write(base)}, {whole})", _ATOM
+        return super().power(base, exponent)
+
+    def exponent(self, node: ast.expr) -> str:
+        literal = node.operand if isinstance(node, ast.UnaryOp) else node
+        # A literal has no type of its own, and NumPy takes squares and roots for some.
+        return self.double(node) if isinstance(literal, ast.Constant) else self.write(node, _UNARY)
+
+    def double(self, node: ast.expr) -> str:
+        """Return the text of a value in double precision."""
+        writer = _Writer(self.names)
+        writer.source = self.source
+        return writer.write(node)
+
+    def varies(self, node: ast.expr) -> bool:
+        """Whether elements have values of their own."""
+        names = (each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+        return not self.inputs.isdisjoint(names)
 
 
 def _shaping(output: ParsedOutput, result: str) -> list[str]:

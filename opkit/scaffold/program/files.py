@@ -104,9 +104,7 @@ def program_files(spec: OpSpec, *, compute_units: tuple[str, ...]) -> dict[PureP
 
     def render(stems: Mapping[str, str], *, is_bare: bool = False) -> dict[PurePosixPath, str]:
         context = {
-            "operator": replace(
-                views(stems), kind="program", is_blank=False, walks=rows.walks if rows else ""
-            ),
+            "operator": replace(views(stems), kind="program", walks=rows.walks if rows else ""),
             "program": _program(spec, variants, chip, stems, rows),
             "fixed": fixed,
             # A class's words mean nothing outside of it.

@@ -1,4 +1,4 @@
-"""Plans on zeros, extremes, infinities and NaN, judged as `opkit test --edge-values` does."""
+"""Graphs on zeros, extremes, infinities and NaN, judged as `opkit test --edge-values` does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opkit.scaffold import formula, formula_in_single_precision
+from opkit.scaffold import formula
 from opkit.schema import OpSpec, parse
 from opkit.testing import (
     EDGES,
@@ -19,11 +19,12 @@ from opkit.testing import (
     load_golden,
     make_inputs,
     narrow,
-    output_tensors,
     standard_for,
     widen_input,
     works_by_row,
 )
+
+from .compiled import compiled, computed
 
 TYPES = ["float16", "float32", "bfloat16"]
 
@@ -58,21 +59,21 @@ def operator(text: str, folder: Path) -> tuple[OpSpec, object]:
         ),
     ],
 )
-def test_a_right_plan_passes_at_the_edges(text: str, tmp_path: Path) -> None:
+def test_a_right_result_passes_at_the_edges(text: str, tmp_path: Path) -> None:
     spec, golden = operator(text, tmp_path)
     rule = standard_for("conditioned", spec.name)
     cases = [case for case in default_cases(spec, edge_values=True) if case.distribution in EDGES]
     assert len(cases) == (2 if works_by_row(spec) else 1) * len(TYPES)
     for case in cases:
         inputs = make_inputs(case)
-        single = []
-        for value, dtype in zip(inputs, case.dtypes, strict=False):
-            wide = widen_input(value, dtype)
-            assert is_float(dtype)
-            single.append(wide.astype(np.float32))
-        found = formula_in_single_precision(spec, single, {})
-        (_, dtype), *_ = output_tensors(case, spec)
-        actual = [narrow(np.array(output, np.float64), dtype) for output in found]
+        single = {
+            tensor.name: widen_input(value, dtype).astype(np.float32)
+            for tensor, value, dtype in zip(spec.inputs, inputs, case.dtypes, strict=False)
+        }
+        found = computed(compiled(text, **single), single)
+        dtype = case.dtypes[-1]
+        assert is_float(dtype)
+        actual = [narrow(np.array(np.broadcast_to(found, case.shape), np.float64), dtype)]
         reference = find_reference(case, spec, golden, wants_second=False)  # type: ignore[arg-type]
         assert reference is not None
         for output in judge(reference, inputs, actual, rule):

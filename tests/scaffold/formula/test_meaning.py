@@ -4,14 +4,10 @@ smallest numbers and at the borders of domains; judged by a reader that shares n
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
-
 import numpy as np
 import pytest
 
-from opkit.scaffold.formula import golden_source, lower, parse
-from opkit.scaffold.formula.interpreter import interpret
+from opkit.scaffold.formula import golden_source, parse
 
 from .compiled import compiled, computed
 from .reading import read
@@ -75,22 +71,9 @@ ONE_INPUT = [
 ]
 
 
-@pytest.fixture(params=["tree", "compiler"])
-def lowered(request, make_spec):
-    """What a generator's instructions for a formula compute in float32."""
-    if request.param == "tree":
-        return partial(by_tree, make_spec)
-    return by_compiler
-
-
-def by_compiler(formula, *, fast_math=False, **inputs):
+def lowered(formula, *, fast_math=False, **inputs):
+    """Return what the compiler's graph of a formula computes in float32."""
     found = computed(compiled(formula, fast_math=fast_math, **inputs), inputs)
-    return np.broadcast_to(found, np.broadcast_shapes(*(a.shape for a in inputs.values())))
-
-
-def by_tree(make_spec, formula, *, fast_math=False, **inputs):
-    spec = replace(make_spec(formula, inputs=tuple(inputs)), fast_math=fast_math)
-    (found,) = interpret(lower(parse(spec)), inputs)
     return np.broadcast_to(found, np.broadcast_shapes(*(a.shape for a in inputs.values())))
 
 
@@ -113,7 +96,7 @@ def assert_means(actual, wide, limit=2e-6):
 
 
 @pytest.mark.parametrize("formula", ONE_INPUT)
-def test_a_kernel_computes_what_is_written(lowered, formula):
+def test_a_kernel_computes_what_is_written(formula):
     left_out = np.float32(OUT_OF_RANGE.get(formula, []))
     x = np.where(np.isin(np.abs(EDGES), left_out), np.float32(1), EDGES)
     assert_means(lowered(formula, x=x), read(formula, x=x), limit=1e-5)
@@ -138,7 +121,7 @@ def test_the_golden_computes_what_is_written(make_spec, formula):
         *("-x - b", "-(x + b)"),
     ],
 )
-def test_two_inputs_meet_as_written(lowered, formula):
+def test_two_inputs_meet_as_written(formula):
     values = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.0, 30.0]
     x, b = (np.array(one, np.float32) for one in np.meshgrid(values, values))
     assert_means(lowered(formula, x=x, b=b), read(formula, x=x, b=b))
@@ -161,7 +144,7 @@ def test_the_shape_follows_the_formula_as_written(make_spec):
         ("3*x - 2*x", "x"),
     ],
 )
-def test_fast_math_alone_simplifies_beyond_that(make_spec, lowered, formula, simple):
+def test_fast_math_alone_simplifies_beyond_that(make_spec, formula, simple):
     x = np.array([[-4.0, 2.0, 0.0, -1e10]], np.float32)
     fast = lowered(formula, fast_math=True, x=x)
     np.testing.assert_array_equal(fast, np.broadcast_to(read(simple, x=x), x.shape))

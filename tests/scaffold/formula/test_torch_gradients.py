@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from opkit import compiler
-from opkit.scaffold.formula import backward, golden_source, lower, parse
-from opkit.scaffold.formula.interpreter import interpret
+from opkit.scaffold.formula import backward, golden_source
 
-from .compiled import compiled_gradients, computed
+from .compiled import compiled, compiled_gradients, computed
 
 torch = pytest.importorskip("torch")
 
@@ -45,7 +44,8 @@ def by_compiler(formula, **inputs):
 
 
 def by_tree(make_spec, formula, **inputs):
-    """Return the gradients by the golden and by the lowered plan, of a cotangent of 1.5."""
+    """Return the derived operator's gradients by its golden and by its graph, of a cotangent of
+    1.5."""
     spec = make_spec(formula, inputs=tuple(inputs))
     derived = backward(spec)
     assert derived is not None
@@ -55,7 +55,11 @@ def by_tree(make_spec, formula, **inputs):
     tensors |= {name: np.float32([values]) for name, values in inputs.items()}
     wide = module[f"{spec.name}_grad"](*tensors.values())
     wide = wide if isinstance(wide, tuple) else (wide,)
-    return wide, interpret(lower(parse(derived)), tensors)
+    single = [
+        np.broadcast_to(computed(compiled(output.formula, **tensors), tensors), array.shape)
+        for output, array in zip(derived.outputs, wide, strict=True)
+    ]
+    return wide, single
 
 
 def by_torch(function, **inputs):
