@@ -432,6 +432,34 @@ def test_no_package_has_a_version_here(run: Run) -> None:
     assert result.lines[1] == "-7"
 
 
+def test_the_device_says_its_cores_and_memory_where_it_lies(run: Run) -> None:
+    # Public programs take the number of blocks from the first, and did not compile.
+    result = run("""
+        aclrtSetDevice(0);
+        int64_t cubes = 0, vectors = 0;
+        SHOW(aclrtGetDeviceInfo(0, ACL_DEV_ATTR_AICORE_CORE_NUM, &cubes));
+        SHOW(aclrtGetDeviceInfo(0, ACL_DEV_ATTR_VECTOR_CORE_NUM, &vectors));
+        std::printf("%d %d\\n", (int)cubes, (int)vectors);
+        SHOW(aclrtGetDeviceInfo(0, ACL_DEV_ATTR_AICPU_CORE_NUM, &cubes));
+        SHOW(aclrtGetDeviceInfo(1, ACL_DEV_ATTR_AICORE_CORE_NUM, &cubes));
+        uint8_t *device = nullptr, *host = nullptr, own = 0;
+        aclrtMalloc((void**)&device, 64, ACL_MEM_MALLOC_HUGE_FIRST);
+        aclrtMallocHost((void**)&host, 64);
+        for (uint8_t* pointer : {device + 63, host, &own}) {
+            aclrtPtrAttributes found;
+            const int code = aclrtPointerGetAttributes(pointer, &found);
+            std::printf("%d %d %d\\n", code, (int)found.location.type, (int)found.location.id);
+        }
+        std::printf("%d\\n", (int)aclDataTypeSize(ACL_FLOAT8_E4M3FN));
+        aclrtFree(device);
+        aclrtFreeHost(host);
+    """)
+    assert result.lines[:3] == ["0 ", "0 ", "24 48"]
+    assert "attribute 1 is not known" in result.lines[3]
+    assert "there is no device 1" in result.lines[4]
+    assert result.lines[5:] == ["0 1 0", "0 0 0", "0 2 0", "1"]
+
+
 def test_a_fault_is_reported_once_and_a_reset_repairs_the_device(run: Run) -> None:
     result = run("""
         aclrtSetDevice(0);

@@ -40,6 +40,26 @@ typedef enum {
   ACL_EVENT_RECORDED_STATUS_COMPLETE = 1
 } aclrtEventRecordedStatus;
 typedef enum { ACL_STREAM_STATUS_COMPLETE = 0, ACL_STREAM_STATUS_NOT_READY = 1 } aclrtStreamStatus;
+typedef enum {
+  ACL_DEV_ATTR_AICPU_CORE_NUM = 1,
+  ACL_DEV_ATTR_AICORE_CORE_NUM = 101,
+  ACL_DEV_ATTR_VECTOR_CORE_NUM = 201
+} aclrtDevAttr;
+typedef enum {
+  ACL_MEM_LOCATION_TYPE_HOST = 0,      ///< of aclrtMallocHost
+  ACL_MEM_LOCATION_TYPE_DEVICE,        ///< of aclrtMalloc
+  ACL_MEM_LOCATION_TYPE_UNREGISTERED,  ///< of neither
+  ACL_MEM_LOCATION_TYPE_HOST_NUMA = 4
+} aclrtMemLocationType;
+typedef struct aclrtMemLocation {
+  uint32_t id;  ///< of the device
+  aclrtMemLocationType type;
+} aclrtMemLocation;
+typedef struct aclrtPtrAttributes {
+  aclrtMemLocation location;
+  uint32_t pageSize;  ///< in bytes; of the emulator's pages, not of the chip's
+  uint32_t rsv[4];
+} aclrtPtrAttributes;
 typedef enum { ACL_RT_THREAD_LEVEL = 0 } aclrtLastErrLevel;
 
 /// `config_path` names a JSON file of dump and profiling settings, which have no meaning here; null is usual.
@@ -51,6 +71,8 @@ OPKIT_API aclError aclrtSetDevice(int32_t device);
 OPKIT_API aclError aclrtResetDevice(int32_t device);
 OPKIT_API aclError aclrtGetDevice(int32_t* device);
 OPKIT_API aclError aclrtGetDeviceCount(uint32_t* count);
+/// The number of AI CPUs is not known.
+OPKIT_API aclError aclrtGetDeviceInfo(uint32_t device, aclrtDevAttr attribute, int64_t* value);
 OPKIT_API const char* aclrtGetSocName(void);
 /// The version of a package of CANN's, of which none is here: an error, and the number stays what it is.
 OPKIT_API aclError aclsysGetVersionNum(char* package, int32_t* version);
@@ -101,6 +123,8 @@ OPKIT_API aclError aclrtMemcpyAsync(void* destination, size_t destination_bytes,
 OPKIT_API aclError aclrtMemset(void* destination, size_t destination_bytes, int32_t value, size_t count);
 OPKIT_API aclError aclrtMemsetAsync(void* destination, size_t destination_bytes, int32_t value, size_t count,
                                     aclrtStream stream);
+/// Where memory lies, by any address in it.
+OPKIT_API aclError aclrtPointerGetAttributes(const void* pointer, aclrtPtrAttributes* attributes);
 
 #ifdef __cplusplus
 }

@@ -172,6 +172,21 @@ aclError aclrtGetDeviceCount(uint32_t* count) {
   return ACL_SUCCESS;
 }
 
+aclError aclrtGetDeviceInfo(uint32_t device, aclrtDevAttr attribute, int64_t* value) {
+  const char* function = "aclrtGetDeviceInfo";
+  if (value == nullptr) return fail(ACL_ERROR_RT_PARAM_INVALID, function, "the pointer is null");
+  if (device >= static_cast<uint32_t>(kDeviceCount))
+    return fail(ACL_ERROR_RT_PARAM_INVALID, function, "there is no device %u", device);
+  const opkit::Chip& chip = opkit::Device::get().chip();
+  switch (attribute) {
+    case ACL_DEV_ATTR_AICORE_CORE_NUM: *value = chip.aic_count; return ACL_SUCCESS;
+    case ACL_DEV_ATTR_VECTOR_CORE_NUM: *value = chip.aiv_count; return ACL_SUCCESS;
+    default:
+      return fail(ACL_ERROR_RT_PARAM_INVALID, function, "attribute %d is not known of this chip",
+                  static_cast<int>(attribute));
+  }
+}
+
 aclError aclrtGetHardwareSyncAddr(void** addr) {
   if (addr == nullptr) return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtGetHardwareSyncAddr", "the pointer is null");
   static uint64_t flags;  // programs tell an address from none

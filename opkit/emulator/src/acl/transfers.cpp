@@ -1,4 +1,6 @@
 // Allocation, copies and fills, as programs call them.
+#include <unistd.h>
+
 #include <cstring>
 
 #include "acl/caller.h"
@@ -220,5 +222,25 @@ aclError aclrtMemsetAsync(void* destination, size_t destination_bytes, int32_t v
             return ACL_SUCCESS;
           },
           nullptr, nullptr, "aclrtMemsetAsync"});
+  return ACL_SUCCESS;
+}
+
+aclError aclrtPointerGetAttributes(const void* pointer, aclrtPtrAttributes* attributes) {
+  const char* function = "aclrtPointerGetAttributes";
+  Runtime& runtime = Runtime::get();
+  const Guard guard(runtime.lock);
+  if (pointer == nullptr || attributes == nullptr) {
+    return fail(ACL_ERROR_RT_PARAM_INVALID, function, "the pointer is null");
+  }
+  const Side side = runtime.memory.side_of(pointer);
+  if (side == Side::Freed) {
+    return fail_memory("MEM-FREED", function, "free device memory once its last task has run",
+                       "the address %p is device memory that was freed (use after free)", pointer);
+  }
+  *attributes = {};
+  attributes->location.type = side == Side::Device ? ACL_MEM_LOCATION_TYPE_DEVICE
+                              : side == Side::Host ? ACL_MEM_LOCATION_TYPE_HOST
+                                                   : ACL_MEM_LOCATION_TYPE_UNREGISTERED;
+  attributes->pageSize = static_cast<uint32_t>(sysconf(_SC_PAGESIZE));
   return ACL_SUCCESS;
 }

@@ -7,7 +7,11 @@ size_t aclDataTypeSize(aclDataType data_type) {
   switch (data_type) {
     case ACL_INT8:
     case ACL_UINT8:
-    case ACL_BOOL: return 1;
+    case ACL_BOOL:
+    case ACL_HIFLOAT8:
+    case ACL_FLOAT8_E5M2:
+    case ACL_FLOAT8_E4M3FN:
+    case ACL_FLOAT8_E8M0: return 1;
     case ACL_FLOAT16:
     case ACL_BF16:
     case ACL_INT16:
