@@ -3,24 +3,30 @@
     python docs/generate.py            # after adding an instruction, a command or an option
     python docs/generate.py --check    # exits 1 and names what is out of date
 
-A document marks such a part with `<!-- NAME: begin -->` and `<!-- NAME: end -->`.
+A document marks such a part with `<!-- NAME: begin -->` and `<!-- NAME: end -->`. Pages of
+docs/zh have the code blocks and the marked parts of the English page of the same name, which
+languages.py copies, and links to Chinese pages where these exist.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+from languages import CHINESE, english_of, with_english_code, with_links
 
 from opkit.chips import all_chips
 from opkit.cli.app import COMMANDS, group
 from opkit.dtypes import DTYPES
 
 ROOT = Path(__file__).resolve().parents[1]
+CORPUS = ROOT / "examples" / "prototypes" / "corpus"
 
 FAMILIES = {
     "vec_unary": "one source",
@@ -134,11 +140,72 @@ def limits() -> str:
     return "\n".join(lines)
 
 
+def cookbook(family: str, language: str) -> str:
+    """Return the operators of a page of the cookbook: what for, prototype, what to notice.
+
+    The words are those of docs/cookbook/recipes.json, the prototypes those of the corpus.
+    """
+    heading = {"en": "Notice", "zh": "注意"}[language]
+    lines: list[str] = []
+    for recipe in recipes():
+        if recipe["family"] != family:
+            continue
+        text = (CORPUS / f"{recipe['prototype']}.json").read_text(encoding="utf-8")
+        words = recipe[language]
+        lines += [f"## {json.loads(text)['op']}", "", words["use"], ""]
+        lines += ["```json", compact(json.loads(text)), "```", ""]
+        lines += [f"{heading}: {words['notice']}", ""]
+    return "\n".join(lines).rstrip()
+
+
+def cookbook_index(language: str) -> str:
+    """Return a table of the cookbook's operators with links into its pages."""
+    lines = [{"en": "| operator | |", "zh": "| 算子 | |"}[language], "|---|---|"]
+    for recipe in recipes():
+        text = (CORPUS / f"{recipe['prototype']}.json").read_text(encoding="utf-8")
+        name = json.loads(text)["op"]
+        link = f"[{name}]({recipe['family']}.md#{name.lower()})"
+        lines.append(f"| {link} | {recipe[language]['use']} |")
+    return "\n".join(lines)
+
+
+def recipes() -> list[dict[str, Any]]:
+    """Return the rows of the cookbook's table."""
+    path = ROOT / "docs" / "cookbook" / "recipes.json"
+    rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return rows
+
+
+def compact(entry: dict[str, Any]) -> str:
+    """Return a prototype as people write it: a line a tensor, a line an attribute."""
+    lines = ["{"]
+    for key, value in entry.items():
+        last = "" if key == list(entry)[-1] else ","
+        if isinstance(value, list) and value:
+            rows = [json.dumps(row, ensure_ascii=False) for row in value]
+            lines.append(f'    "{key}": [')
+            lines += [f"        {row}{',' if row is not rows[-1] else ''}" for row in rows]
+            lines.append(f"    ]{last}")
+        else:
+            lines.append(f'    "{key}": {json.dumps(value, ensure_ascii=False)}{last}')
+    return "\n".join([*lines, "}"])
+
+
+COOKBOOK = ("activations", "elementwise", "rows", "axes", "optimisers")
+"""Pages of the cookbook, in their order."""
+
 SECTIONS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"instructions": instruction_names, "names": names, "accuracy": accuracy},
     "docs/instructions.md": {"instructions": instruction_table},
     "docs/commands.md": {"commands": commands},
     "docs/check.md": {"limits": limits},
+    **{
+        f"docs/{folder}cookbook/{family}.md": {"cookbook": partial(cookbook, family, language)}
+        for language, folder in (("en", ""), ("zh", f"{CHINESE}/"))
+        for family in COOKBOOK
+    },
+    "docs/cookbook/index.md": {"operators": partial(cookbook_index, "en")},
+    f"docs/{CHINESE}/cookbook/index.md": {"operators": partial(cookbook_index, "zh")},
 }
 """By document: what stands between its markers."""
 
@@ -162,6 +229,16 @@ def generated() -> Iterator[tuple[Path, str, str]]:
             start, stop = found.span()
             text = f"{text[:start]}{begin}\n{write()}\n{end}{text[stop:]}"
         yield path, now, text
+
+
+def translated() -> Iterator[tuple[Path, str, str]]:
+    """Yield each Chinese page with its text and that text with the English page's code."""
+    for path in sorted((ROOT / "docs" / CHINESE).rglob("*.md")):
+        now = path.read_text(encoding="utf-8")
+        text = now
+        if str(path.relative_to(ROOT)) not in SECTIONS:
+            text = with_english_code(now, english_of(path).read_text(encoding="utf-8"))
+        yield path, now, with_links(text, path)
 
 
 def _instructions() -> list[dict[str, Any]]:
@@ -211,12 +288,17 @@ def _escaped(text: str) -> str:
 
 def main() -> int:
     """Write what has changed, or only name it with --check."""
-    stale = [(path, text) for path, now, text in generated() if now != text]
-    for path, text in stale:
-        print(path.relative_to(ROOT))
-        if "--check" not in sys.argv:
-            path.write_text(text, encoding="utf-8")
-    return 1 if stale and "--check" in sys.argv else 0
+    check = "--check" in sys.argv
+    stale = False
+    for pages in (generated, translated):  # the second reads what the first has written
+        for path, now, text in pages():
+            if now == text:
+                continue
+            stale = True
+            print(path.relative_to(ROOT))
+            if not check:
+                path.write_text(text, encoding="utf-8")
+    return 1 if stale and check else 0
 
 
 if __name__ == "__main__":

@@ -19,11 +19,13 @@ from opkit.errors import SpecError
 from opkit.scaffold import formula, render
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 OPERATORS = (ROOT / "docs" / "operators.md").read_text(encoding="utf-8")
 
 
 def load_generator() -> ModuleType:
+    if str(ROOT / "docs") not in sys.path:  # generate.py imports its neighbour
+        sys.path.append(str(ROOT / "docs"))
     spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -72,7 +74,7 @@ def test_a_document_without_its_markers_is_refused(
         list(generator.generated())
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_to_files(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
     targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", text)

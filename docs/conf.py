@@ -1,0 +1,48 @@
+"""Sphinx's settings for the site that docs/build_site.py builds."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import jieba
+from pygments.lexers.special import TextLexer
+
+jieba.setLogLevel(logging.WARNING)
+project = "opkit"
+author = "the opkit authors"
+extensions = ["myst_parser"]
+myst_heading_anchors = 4
+myst_enable_extensions = ["attrs_inline"]
+html_theme = "furo"
+html_title = "opkit"
+html_copy_source = False
+html_show_sourcelink = False
+html_show_sphinx = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+templates_path = ["_templates"]
+# Splits Chinese into words, by jieba, and stems English ones.
+html_search_language = "zh"
+highlight_language = "text"
+PLAIN = ("formulas", "implied", "refused")
+"""Languages of blocks that tests read, and that Pygments does not know."""
+CHINESE = "zh/"
+
+
+def add_other_language(
+    app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Give a page's template the same page in the other language, if there is one."""
+    chinese = pagename.startswith(CHINESE)
+    other = pagename[len(CHINESE) :] if chinese else CHINESE + pagename
+    if other in app.env.found_docs:
+        context["other_language"] = other
+        context["other_language_name"] = "English" if chinese else "中文"
+
+
+def setup(app: Any) -> None:
+    """Connect what templates need, and name the languages of blocks."""
+    for name in PLAIN:
+        app.add_lexer(name, TextLexer)
+    app.connect("html-page-context", add_other_language)
