@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opkit import runtime
+from opkit.bfloat16 import bfloat16_to_float32
 from opkit.dtypes import DTYPES, DType
 from opkit.errors import UsageError
 
@@ -481,6 +482,6 @@ def _piece(fields: Mapping[str, Any]) -> Piece:
 def _scalar(bits: int, dtype: DType) -> float | int:
     raw = int(bits).to_bytes(8, "little")[: dtype.size_bytes]
     if dtype.name == "bfloat16":
-        return float(np.frombuffer(b"\0\0" + raw, np.float32)[0])
+        return float(bfloat16_to_float32(np.frombuffer(raw, np.uint16))[0])
     value: float | int = np.frombuffer(raw, dtype.numpy)[0].item()
     return value

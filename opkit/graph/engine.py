@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opkit.bfloat16 import bfloat16_to_float32
 from opkit.chips import find_chip
 from opkit.compiler import to_storage
 from opkit.dtypes import find_dtype
@@ -176,7 +177,7 @@ class Context:
                 self._arena.ctypes.data,
             )
         return [
-            _readable(array, tensor.dtype)
+            bfloat16_to_float32(array) if tensor.dtype == "bfloat16" else array
             for array, tensor in zip(outputs, plan.outputs, strict=True)
         ]
 
@@ -233,10 +234,6 @@ def _empty(tensor: PlanTensor) -> Any:
     row = find_dtype(tensor.dtype)
     assert row is not None and row.numpy is not None
     return np.empty(tensor.shape, row.numpy)
-
-
-def _readable(array: Any, dtype: str) -> Any:
-    return (array.astype(np.uint32) << 16).view(np.float32) if dtype == "bfloat16" else array
 
 
 def _read(path: Path) -> Model:

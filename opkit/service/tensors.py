@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from opkit.bfloat16 import bfloat16_to_float32, to_bfloat16
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 from opkit.service.interface import Interface
@@ -279,7 +280,6 @@ def _from_json(item: InferTensor) -> Tensor:
 
 
 def _float_array(item: InferTensor, flat: list[Any], dtype: str) -> npt.NDArray[Any]:
-    from opkit.testing import to_bfloat16
 
     numbers = []
     for value in flat:
@@ -310,7 +310,7 @@ def _flat(data: list[Any], count: int) -> list[Any] | None:
 
 def _json_numbers(array: npt.NDArray[Any], dtype: str) -> list[Any]:
     if dtype == "bfloat16":
-        array = (array.astype(np.uint32) << 16).view(np.float32)
+        array = bfloat16_to_float32(array)
     flat: list[Any] = array.reshape(-1).tolist()
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         words = {math.inf: "Infinity", -math.inf: "-Infinity"}

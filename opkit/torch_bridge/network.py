@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from opkit.bfloat16 import bfloat16_to_float32
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
-from opkit.testing import Comparison, Standard, bfloat16_to_float32, compare
+from opkit.testing import Comparison, Standard, compare
 from opkit.torch_bridge.recording import Entry, Recording
 
 __all__ = ["LayerResult", "NetworkReport", "compare_recordings"]

@@ -16,7 +16,7 @@ import torch
 
 from opkit.errors import UsageError
 from opkit.runtime import load_emulator
-from opkit.torch_npu.native import device_count, load
+from opkit.torch_npu.native import device_count, device_index, load
 
 __all__ = [
     "empty_cache",
@@ -44,19 +44,10 @@ _kept: list[Any] = []
 _texts: dict[int, ctypes.Array[ctypes.c_char]] = {}
 
 
-def _index(device: Any) -> int:
-    if isinstance(device, int):
-        return device
-    found = torch.device("npu" if device is None else device)
-    load()
-    current: int = torch._C._accelerator_hooks_get_current_device()
-    return current if found.index is None else found.index
-
-
 def memory_stats(device: Any = None) -> dict[str, Any]:
     """Return every figure of a device's allocator, named as PyTorch names them."""
     load()
-    stats: dict[str, Any] = dict(torch.accelerator.memory_stats(_index(device)))
+    stats: dict[str, Any] = dict(torch.accelerator.memory_stats(device_index(device)))
     return stats
 
 
@@ -83,13 +74,13 @@ def max_memory_reserved(device: Any = None) -> int:
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Make the present figures the peaks."""
     load()
-    torch.accelerator.reset_peak_memory_stats(_index(device))
+    torch.accelerator.reset_peak_memory_stats(device_index(device))
 
 
 def reset_accumulated_memory_stats(device: Any = None) -> None:
     """Set what was allocated and freed in all to zero."""
     load()
-    torch.accelerator.reset_accumulated_memory_stats(_index(device))
+    torch.accelerator.reset_accumulated_memory_stats(device_index(device))
 
 
 def empty_cache() -> None:
@@ -101,7 +92,7 @@ def empty_cache() -> None:
 def mem_get_info(device: Any = None) -> tuple[int, int]:
     """Return the bytes of a device that are free, and all of its bytes."""
     load()
-    free, total = torch._C._accelerator_getMemoryInfo(_index(device))
+    free, total = torch._C._accelerator_getMemoryInfo(device_index(device))
     return int(free), int(total)
 
 
@@ -122,7 +113,7 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
         if abbreviated
         else [("", "all"), ("small", "small_pool"), ("large", "large_pool")]
     )
-    title = f"npu:{_index(device)} memory"
+    title = f"npu:{device_index(device)} memory"
     lines = [title, f"{'':26}{'now':>14}{'peak':>14}{'added':>14}{'removed':>14}"]
     for text, name, is_bytes in rows:
         for label, pool in pools:

@@ -7,6 +7,9 @@ import ctypes
 import os
 import sys
 import threading
+from typing import Any
+
+import torch
 
 from opkit import log
 from opkit.errors import UsageError
@@ -16,7 +19,7 @@ from opkit.torch_npu.first_use import restore
 from opkit.torch_npu.profiler_variables import start_from_environment
 from opkit.torch_npu.synchronised_batch_norm import register_steps
 
-__all__ = ["device_count", "is_built", "library", "load"]
+__all__ = ["device_count", "device_index", "is_built", "library", "load"]
 
 COUNT = "OPKIT_NPU_COUNT"
 _MODES = {"silent": 0, "warn": 1, "error": 2}
@@ -30,6 +33,24 @@ def device_count() -> int:
     if not text.isdigit() or int(text) > 64:
         raise UsageError(f"{COUNT} is {text!r}, expected a number from 0 to 64")
     return int(text)
+
+
+def device_index(device: Any = None) -> int:
+    """Return which of the devices is meant: this thread's where nothing says another.
+
+    Raises:
+        ValueError: it is a device of another kind.
+    """
+    if isinstance(device, int):
+        return device
+    found = torch.device("npu" if device is None else device)
+    if found.type != "npu":
+        raise ValueError(f'{device} is no npu: name one as "npu" or "npu:0", or by its number')
+    if found.index is not None:
+        return found.index
+    load()
+    current: int = torch._C._accelerator_hooks_get_current_device()
+    return current
 
 
 def load() -> ctypes.CDLL:

@@ -33,7 +33,7 @@ from opkit.torch_npu.memory import (
     set_allocator_settings,
     set_per_process_memory_fraction,
 )
-from opkit.torch_npu.native import device_count, library, load
+from opkit.torch_npu.native import device_count, device_index, library, load
 
 __all__ = [
     "DeviceProperties",
@@ -137,17 +137,6 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     return True
 
 
-def _index(device: Any = None) -> int:
-    if device is None:
-        return current_device()
-    if isinstance(device, int):
-        return device
-    found = torch.device(device)
-    if found.type != "npu":
-        raise ValueError(f"{device} is no npu")
-    return current_device() if found.index is None else found.index
-
-
 def current_device() -> int:
     """Return the number of this thread's device."""
     load()
@@ -157,14 +146,14 @@ def current_device() -> int:
 def set_device(device: Any) -> None:
     """Make a device this thread's."""
     load()
-    torch._C._accelerator_hooks_set_current_device(_index(device))
+    torch._C._accelerator_hooks_set_current_device(device_index(device))
 
 
 class device:
     """Makes a device the thread's inside a `with` block."""
 
     def __init__(self, device: Any) -> None:
-        self.idx = _index(device)
+        self.idx = device_index(device)
         self.prev_idx = -1
 
     def __enter__(self) -> None:
@@ -187,7 +176,7 @@ def synchronize(device: Any = None) -> None:
         RuntimeError: a kernel's fault that was kept, with `ASCEND_LAUNCH_BLOCKING=0`.
     """
     load()
-    torch._C._accelerator_synchronizeDevice(_index(device))
+    torch._C._accelerator_synchronizeDevice(device_index(device))
 
 
 @dataclass(frozen=True)
@@ -209,7 +198,7 @@ class DeviceProperties:
 def get_device_properties(device: Any = None) -> DeviceProperties:
     """Return name, memory and cores of the emulated chip."""
     found = load()
-    total = mem_get_info(_index(device))[1]
+    total = mem_get_info(device_index(device))[1]
     cube, vector = found.opkit_npu_cores(0), found.opkit_npu_cores(1)
     return DeviceProperties(get_device_name(device), total, cube, vector)
 
@@ -267,7 +256,9 @@ class Stream(torch.Stream):
         if known:
             old: Stream = super().__new__(cls, device_type=_DEVICE_TYPE, **known)
             return old
-        new: Stream = super().__new__(cls, torch.device("npu", _index(device)), priority=priority)
+        new: Stream = super().__new__(
+            cls, torch.device("npu", device_index(device)), priority=priority
+        )
         return new
 
     def record_event(self, event: torch.Event | None = None) -> torch.Event:
@@ -288,13 +279,13 @@ _event_numbers = itertools.count(1)
 def current_stream(device: Any = None) -> Stream:
     """Return the stream that this thread's launches go to."""
     load()
-    index = _index(device)
+    index = device_index(device)
     return Stream(stream_id=library().opkit_npu_current_stream(index), device_index=index)
 
 
 def default_stream(device: Any = None) -> Stream:
     """Return the stream that a device starts with."""
-    return Stream(stream_id=0, device_index=_index(device))
+    return Stream(stream_id=0, device_index=device_index(device))
 
 
 def set_stream(stream: torch.Stream) -> None:
@@ -359,7 +350,7 @@ class Event(torch.Event):
 
 def _generator(device: Any = None) -> torch.Generator:
     load()
-    generator: torch.Generator = torch.ops.opkit_npu.default_generator(_index(device))
+    generator: torch.Generator = torch.ops.opkit_npu.default_generator(device_index(device))
     return generator
 
 

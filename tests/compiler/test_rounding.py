@@ -60,6 +60,25 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 }
 
 
+def test_float64_is_rounded_to_bfloat16_once() -> None:
+    # By way of float32, which is a tie between 1 and 1 + 2^-7, it was stored as 1.
+    just_above = 1 + 2.0**-8 + 2.0**-40
+    assert oc.to_storage(np.array([just_above]), "bfloat16")[0] == 0x3F81
+    assert oc.to_storage([just_above, 7], "bfloat16").tolist() == [0x3F81, 0x40E0]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_numbers_round_as_arrays_that_trace_them_do(dtype: str) -> None:
+    class Traced(np.ndarray):
+        """An array of a class of its own, whose rounding is a scaling around rint."""
+
+    sizes = np.exp2(RANDOM.uniform(-140, 130, 2000)) * RANDOM.choice([-1, 1], 2000)
+    values = np.concatenate([sizes, [0.0, -0.0, 65519.9, 65520, -65520, 3.39e38, 3.4e38, np.inf]])
+    found, wanted = rounded_to(values, dtype), rounded_to(values.view(Traced), dtype)
+    np.testing.assert_array_equal(found, wanted)
+    assert rounded_to(values.astype(np.float32), dtype).dtype == np.float32
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_stated_cast_rounds(name: str, target: Any) -> None:

@@ -131,6 +131,15 @@ def test_the_snapshot_names_the_line_that_allocated() -> None:
     assert any(event["action"] == "alloc" for event in snapshot["device_traces"][0])
 
 
+def test_figures_of_another_kind_of_device_are_refused() -> None:
+    # memory_allocated("cpu") gave those of the current npu.
+    with pytest.raises(ValueError, match="cpu is no npu"):
+        torch.npu.memory_allocated("cpu")
+    with pytest.raises(ValueError, match="cpu:0 is no npu"):
+        torch.npu.set_device(torch.device("cpu", 0))
+    assert torch.npu.memory_allocated("npu:0") == torch.npu.memory_allocated(0)
+
+
 def test_settings_of_the_allocator_are_checked() -> None:
     from opkit.errors import UsageError
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from opkit.bfloat16 import bfloat16_to_float32, to_bfloat16
+
 from .graph import Node
 
 __all__ = ["HALVES", "holds_all", "is_rounded", "rounded_to"]
@@ -75,8 +77,13 @@ def rounded_to(values: Any, dtype: str) -> Any:
     Arrays of a class of their own, which trace what becomes of them, see a scaling by powers of
     two around `rint`: the rounding is a decision, as one to whole numbers is.
     """
-    digits, least, largest = _FORMATS[dtype]
     values = np.asanyarray(values)
+    if type(values) is np.ndarray and values.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            if dtype == "float16":
+                return values.astype(np.float16).astype(values.dtype)
+            return bfloat16_to_float32(to_bfloat16(values)).astype(values.dtype)
+    digits, least, largest = _FORMATS[dtype]
     plain = np.asarray(values).astype(np.float64) if values.dtype == object else np.asarray(values)
     with np.errstate(all="ignore"):
         _, exponents = np.frexp(np.where(np.isfinite(plain), plain, 0.0))

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from opkit.bfloat16 import bfloat16_to_float32, to_bfloat16
+
 from ..ir import HALVES, Graph, Node, bind_shapes, evaluate, is_floating, is_rounded, rounded_to
 from ..ops import OPERATORS
 
@@ -129,23 +131,18 @@ def from_storage(array: Any, dtype: str) -> Any:
     """Return an array's values for computing: float64 for fractions; bfloat16 comes as uint16."""
     array = np.asarray(array)
     if dtype == "bfloat16" and array.dtype == np.uint16:
-        array = (array.astype(np.uint32) << 16).view(np.float32)
+        array = bfloat16_to_float32(array)
     return array.astype(np.float64) if is_floating(dtype) else array
 
 
 def to_storage(values: Any, dtype: str) -> Any:
-    """Return values as an array of a data type; bfloat16 as uint16, rounded to even."""
+    """Return values as an array of a data type; bfloat16 as uint16, rounded once, to
+    nearest, of two to the even one."""
     if dtype != "bfloat16":
         with np.errstate(all="ignore"):
             return np.asarray(values).astype(dtype)
-    bits = np.asarray(values, np.float32).view(np.uint32)
-    rounded = ((bits >> 16) & 1) + np.uint32(0x7FFF) + bits
-    return (
-        np.where(np.isnan(values), np.uint32(0x7FC00000), rounded)
-        .astype(np.uint32)
-        .__rshift__(16)
-        .astype(np.uint16)
-    )
+    array = np.asarray(values)
+    return to_bfloat16(array if array.dtype.kind == "f" else array.astype(np.float64))
 
 
 def _bound(value: object, sizes: Mapping[str, int]) -> Any:

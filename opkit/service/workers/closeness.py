@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from opkit.bfloat16 import bfloat16_to_float32
 from opkit.service.workers.shared_memory import Tensor
 
 __all__ = ["MODEL_TOLERANCE", "far_off", "largest_difference", "readable"]
@@ -21,7 +22,7 @@ _SMALLEST = float(np.finfo(np.float64).tiny)
 def readable(tensor: Tensor) -> npt.NDArray[Any]:
     """Return a tensor's values: bfloat16, which is carried by its bits, as float32."""
     array, dtype = tensor
-    return (array.astype(np.uint32) << 16).view(np.float32) if dtype == "bfloat16" else array
+    return bfloat16_to_float32(array) if dtype == "bfloat16" else array
 
 
 def largest_difference(mine: Sequence[Tensor], theirs: Sequence[Tensor]) -> float | None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from opkit.bfloat16 import bfloat16_to_float32, to_bfloat16
+
     from .arrays import (
         Array,
         Input,
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
         widen,
         widen_input,
     )
-    from .bfloat16 import bfloat16_to_float32, to_bfloat16
     from .comparison import Comparer, Comparison, Figure, Worst, compare
     from .condition import FACTOR, STEP, Allowance, Evaluation, allowance, cancellation, rounding
     from .exact import ExactOutput, evaluate_exactly
@@ -73,6 +74,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "arrays": (
+            "bfloat16_to_float32",
             "Array",
             "Input",
             "complex_parts",
@@ -83,13 +85,10 @@ __getattr__ = lazy_names(
             "part_dtype",
             "storage",
             "tensors_of",
+            "to_bfloat16",
             "wide_parts",
             "widen",
             "widen_input",
-        ),
-        "bfloat16": (
-            "bfloat16_to_float32",
-            "to_bfloat16",
         ),
         "comparison": (
             "Comparer",

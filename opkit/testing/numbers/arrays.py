@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from opkit.bfloat16 import bfloat16_to_float32, to_bfloat16
 from opkit.dtypes import COMPLEX_DTYPES, DType, dtype_names, find_dtype, find_tensor_dtype
 from opkit.errors import UsageError
-from opkit.testing.numbers.bfloat16 import bfloat16_to_float32, to_bfloat16
 
 __all__ = [
     "Array",
