@@ -95,6 +95,7 @@ py::dict operator_dict(const host::Operator& entry) {
   for (const host::Config& config : entry.configs) {
     py::dict item;
     item["soc_config"] = config.soc_config;
+    item["stands_in"] = host::stands_in(config.soc_config);
     item["op_file"] = config.op_file;
     item["inputs"] = params(config.inputs);
     item["outputs"] = params(config.outputs);

@@ -68,8 +68,9 @@ class DescribedOperator:
     attrs: tuple[AttrSpec, ...]
     spec: OpSpec
     """As a prototype; its combinations are those whose every data type opkit has."""
-    is_configured: bool
-    """Whether the OpDef has an AddConfig for this family of chips."""
+    configured_for: str | None
+    """The family of chips whose AddConfig counts: this one, or where the OpDef has none for it one
+    whose kernels the chips here run; None where there is neither."""
     op_file: str | None
     """The kernel's file without its suffix, where the OpDef names one."""
     unsupported: str | None
@@ -184,7 +185,9 @@ def parse_description(
 
 def _operator(entry: Mapping[str, Any], *, soc_config: str, source: Path) -> DescribedOperator:
     op = str(entry["op"])
-    config = next((c for c in entry["configs"] if c["soc_config"] == soc_config), None)
+    exact = (c for c in entry["configs"] if c["soc_config"] == soc_config)
+    others = (c for c in entry["configs"] if c.get("stands_in"))
+    config = next(exact, None) or next(others, None)
     overrides = config or {"inputs": [], "outputs": [], "op_file": ""}
     inputs = _overridden(entry["inputs"], overrides["inputs"])
     outputs = _overridden(entry["outputs"], overrides["outputs"])
@@ -224,7 +227,7 @@ def _operator(entry: Mapping[str, Any], *, soc_config: str, source: Path) -> Des
         outputs=tuple(described[id(param)] for param in outputs),
         attrs=attrs,
         spec=spec,
-        is_configured=config is not None,
+        configured_for=None if config is None else str(config["soc_config"]),
         op_file=overrides["op_file"] or None,
         unsupported=entry["unsupported"] or None,
         skipped=skipped,

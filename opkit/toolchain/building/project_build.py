@@ -435,15 +435,20 @@ class _Build:
         tree = project.tree
         if tree is None:
             return ()
-        soc_config = self._chip.soc_config
         operators, files, preambles = [], {}, {}
         for operator in described.operators:
-            if not operator.is_configured:
+            soc_config = operator.configured_for
+            if soc_config is None:
                 self.notes.append(
                     f"{operator.op} is not built: its OpDef has no AddConfig for"
                     f" {self._chip.soc_config}"
                 )
                 continue
+            if soc_config != self._chip.soc_config:
+                self.notes.append(
+                    f"{operator.op}: its OpDef has no AddConfig for {self._chip.soc_config}; it is"
+                    f" built for {self._chip.name} as for {soc_config}, which it names"
+                )
             kernel = tree.find_kernel(operator.op, operator.op_file, soc_config=soc_config)
             spec = self._shipped(operator.spec)
             operators.append(replace(spec, name=kernel.entry))

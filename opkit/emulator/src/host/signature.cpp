@@ -80,8 +80,12 @@ Signature signature_for(const Operator& entry, const std::string& soc_config) {
     fail(OPKIT_USAGE,
          "[" + entry.type + "] its OpDef uses " + entry.unsupported + ", which opkit does not support yet");
   }
-  const auto config = std::find_if(entry.configs.begin(), entry.configs.end(),
-                                   [&](const Config& candidate) { return candidate.soc_config == soc_config; });
+  auto config = std::find_if(entry.configs.begin(), entry.configs.end(),
+                             [&](const Config& candidate) { return candidate.soc_config == soc_config; });
+  if (config == entry.configs.end()) {
+    config = std::find_if(entry.configs.begin(), entry.configs.end(),
+                          [](const Config& candidate) { return stands_in(candidate.soc_config); });
+  }
   if (config == entry.configs.end()) {
     std::string listed;
     for (const Config& candidate : entry.configs) listed += (listed.empty() ? "" : ", ") + candidate.soc_config;

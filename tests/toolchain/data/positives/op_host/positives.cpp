@@ -17,7 +17,7 @@ class Positives : public OpDef {
     this->Input("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT}).Format({ge::FORMAT_ND});
     this->Output("y").ParamType(REQUIRED).DataType({ge::DT_FLOAT}).Format({ge::FORMAT_ND}).OutputShapeDependOnCompute();
     this->AICore().SetTiling(optiling::TilingFunc);
-    this->AICore().AddConfig("ascend910b");
+    this->AICore().AddConfig("ascend310b");
   }
 };
 OP_ADD(Positives);
