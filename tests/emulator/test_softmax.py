@@ -12,14 +12,15 @@ from opkit.errors import KernelFault
 SHAPE = "SoftMaxShapeInfo{number(0), number(1), number(0), number(2)}"
 # Data of type T, columns of type U.
 CALLS = {
-    "SoftMax": f"SoftMax<T>(OUT(T, 0), OUT(U, 1), OUT(U, 2), IN(T, 0), space, tiling, {SHAPE});",
+    # Types are deduced where the call leaves them out, as public kernels do.
+    "SoftMax": f"SoftMax(OUT(T, 0), OUT(U, 1), OUT(U, 2), IN(T, 0), space, tiling, {SHAPE});",
     "InPlace": "SoftMax<T>(OUT(T, 0), OUT(U, 1), OUT(U, 2), OUT(T, 0), space, tiling);",
     "Nz": f"SoftMax<T, false, false, true>(OUT(T, 0), OUT(U, 1), OUT(U, 2), IN(T, 0), space, tiling, {SHAPE});",
     "WithoutColumns": f"SoftMax<T>(OUT(T, 0), IN(T, 0), tiling, {SHAPE});",
-    "Simple": f"SimpleSoftMax<T>(OUT(T, 0), IN(U, 1), IN(U, 2), IN(T, 0), space, tiling, {SHAPE});",
-    "Flash": "SoftmaxFlash<T>(OUT(T, 0), OUT(U, 1), OUT(U, 2), IN(T, 0), OUT(T, 3), IN(U, 1), IN(U, 2), space, tiling, "
+    "Simple": f"SimpleSoftMax(OUT(T, 0), IN(U, 1), IN(U, 2), IN(T, 0), space, tiling, {SHAPE});",
+    "Flash": "SoftmaxFlash(OUT(T, 0), OUT(U, 1), OUT(U, 2), IN(T, 0), OUT(T, 3), IN(U, 1), IN(U, 2), space, tiling, "
     f"number(3) != 0, {SHAPE});",
-    "FlashV2": "SoftmaxFlashV2<T>(OUT(T, 0), OUT(U, 1), OUT(U, 2), IN(T, 0), OUT(T, 3), IN(U, 1), IN(U, 2), space, "
+    "FlashV2": "SoftmaxFlashV2(OUT(T, 0), OUT(U, 1), OUT(U, 2), IN(T, 0), OUT(T, 3), IN(U, 1), IN(U, 2), space, "
     f"tiling, {SHAPE});",
     "FlashV2Update": "SoftmaxFlashV2<T, true>(OUT(T, 0), OUT(U, 1), OUT(U, 2), IN(T, 0), OUT(T, 3), IN(U, 1), "
     f"IN(U, 2), space, tiling, {SHAPE});",

@@ -26,7 +26,12 @@ __aicore__ inline void transpose(GM_ADDR x, GM_ADDR y) {
   TransDataTo5HDImpl(results, sources, params);
   SetFlag<HardEvent::V_MTE3>(0);
   WaitFlag<HardEvent::V_MTE3>(0);
-  DataCopyUB2GMImpl((__gm__ T*)y, to, {1, 16, 0, 0});
+  static_assert(ONE_BYTE_BIT_SIZE == 8 && DROPOUT_MODE_BYTE_MISALIGN == 1 && DROPOUT_MODE_BIT_MISALIGN == 4, "");
+  const uint16_t sizes[2] = {8, 256};
+  uint16_t copied[2];
+  copy_data_align64((uint8_t*)copied, (uint8_t*)sizes, sizeof(copied));
+  DataCopyUB2GMImpl((__gm__ T*)y, to, {1, copied[0], 0, 0});
+  DataCopyPadUB2GMImpl((__gm__ T*)y + 128, to + 128, DataCopyExtParams{1, copied[1], 0, 0, 0});
 }
 extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR y) { transpose<half>(x, y); }
 """

@@ -65,6 +65,14 @@ inline void DataCopyPadGm2UBImpl(T* dst, T* src, const DataCopyExtParams& intriP
                     opkit::padded_copy(intriParams, padParams), where);
 }
 
+/// DataCopyPad, from UB to global memory, of addresses. Source: ops-transformer moe_token_permute.
+template <typename T>
+inline void DataCopyPadUB2GMImpl(T* dst, T* src, const DataCopyExtParams& intriParams,
+                                 opkit::Where where = opkit::Where::here()) {
+  opkit::issue_copy(opkit::Op::DataCopyPad, opkit::gm_operand(dst), opkit::ub_operand(src),
+                    opkit::unpadded_copy(intriParams), where);
+}
+
 /// TransDataTo5HD of addresses. Source: ops-nn ge_glu_grad_v2.
 template <typename T>
 inline void TransDataTo5HDImpl(T* dstList[NCHW_CONV_ADDR_LIST_SIZE], T* srcList[NCHW_CONV_ADDR_LIST_SIZE],
@@ -97,4 +105,11 @@ inline void Load3DSetFMatrixCal(uint16_t l1H, uint16_t l1W, const uint8_t padLis
   SetFmatrix(l1H, l1W, padList, FmatrixMode::FMATRIX_LEFT, where);
 }
 
+/// Bits of a byte, by its name. Source: ops-transformer flash_attention_score.
+constexpr uint32_t ONE_BYTE_BIT_SIZE = 8;
+
 }  // namespace AscendC
+
+/// Copies tiling data into an array of the core's own. Source: ops-transformer incre_flash_attention, whose comment says
+/// what for.
+inline void copy_data_align64(uint8_t* dst, const uint8_t* src, size_t size) { __builtin_memcpy(dst, src, size); }

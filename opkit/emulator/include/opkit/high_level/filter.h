@@ -118,6 +118,13 @@ inline void SelectWithBytesMask(const LocalTensor<T>& dst, T src0, const LocalTe
   Select<T, U, isReuseMask>(dst, src0, src1, mask, sharedTmpBuffer, info, where);
 }
 
+// Values of dropOutMode. Sources: names, ops-transformer flash_attention_score; numbers, the page of DropOut, where a mask
+// whose rows are padded has dirty bytes.
+constexpr uint32_t DROPOUT_MODE_BYTE_MISALIGN = 1;
+constexpr uint32_t DROPOUT_MODE_BYTE_ALIGN = 2;
+constexpr uint32_t DROPOUT_MODE_BIT_ALIGN = 3;
+constexpr uint32_t DROPOUT_MODE_BIT_MISALIGN = 4;
+
 /// src / keepProb where the mask says so, 0 elsewhere. A mask is a byte an element, or a bit, the lowest first; its
 /// rows may be padded. dropOutMode 0: which it is follows from the lengths of rows.
 template <typename T, bool isInitBitMode = false, uint32_t dropOutMode = 0>

@@ -132,7 +132,7 @@ inline void softmax(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTens
 namespace AscendC {
 
 /// dst = exp(src - max) / sum of it, row by row.
-template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
+template <typename T = void, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
           const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename D, typename U>
 inline void SoftMax(const LocalTensor<D>& dstTensor, const LocalTensor<U>& sumTensor, const LocalTensor<U>& maxTensor,
                     const LocalTensor<D>& srcTensor, const LocalTensor<uint8_t>& sharedTmpBuffer,
@@ -144,7 +144,7 @@ inline void SoftMax(const LocalTensor<D>& dstTensor, const LocalTensor<U>& sumTe
     part.template store<false>(sumTensor, part.sum());
   });
 }
-template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
+template <typename T = void, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
           const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename D, typename U>
 inline void SoftMax(const LocalTensor<D>& dstTensor, const LocalTensor<U>& sumTensor, const LocalTensor<U>& maxTensor,
                     const LocalTensor<D>& srcTensor, const SoftMaxTiling& tiling,
@@ -184,7 +184,7 @@ inline void LogSoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& sum, con
 }
 
 /// dst = exp(src - max) / sum with maxima and sums that are given.
-template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
+template <typename T = void, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
           const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename D, typename U>
 inline void SimpleSoftMax(const LocalTensor<D>& dstTensor, const LocalTensor<U>& inSumTensor,
                           const LocalTensor<U>& inMaxTensor, const LocalTensor<D>& srcTensor,
@@ -203,7 +203,7 @@ inline void SimpleSoftMax(const LocalTensor<D>& dstTensor, const LocalTensor<U>&
         part.rows.template store<isDataFormatNZ>(dstTensor, shape.srcM, results);
       });
 }
-template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
+template <typename T = void, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
           const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename D, typename U>
 inline void SimpleSoftMax(const LocalTensor<D>& dstTensor, const LocalTensor<U>& inSumTensor,
                           const LocalTensor<U>& inMaxTensor, const LocalTensor<D>& srcTensor,

@@ -7,7 +7,7 @@
 namespace AscendC {
 
 /// Each piece divided by the sum so far; expMax is what earlier results are to be multiplied by.
-template <typename T, bool isReuseSource = false, bool isBasicBlock = false, typename D, typename U>
+template <typename T = void, bool isReuseSource = false, bool isBasicBlock = false, typename D, typename U>
 inline void SoftmaxFlash(const LocalTensor<D>& dstTensor, const LocalTensor<U>& sumTensor,
                          const LocalTensor<U>& maxTensor, const LocalTensor<D>& srcTensor,
                          const LocalTensor<D>& expMaxTensor, const LocalTensor<U>& inSumTensor,
@@ -36,7 +36,7 @@ inline void SoftmaxFlash(const LocalTensor<D>& dstTensor, const LocalTensor<U>& 
         part.template store<false>(sumTensor, part.sum());
       });
 }
-template <typename T, bool isReuseSource = false, bool isBasicBlock = false, typename D, typename U>
+template <typename T = void, bool isReuseSource = false, bool isBasicBlock = false, typename D, typename U>
 inline void SoftmaxFlash(const LocalTensor<D>& dstTensor, const LocalTensor<U>& sumTensor,
                          const LocalTensor<U>& maxTensor, const LocalTensor<D>& srcTensor,
                          const LocalTensor<D>& expMaxTensor, const LocalTensor<U>& inSumTensor,
@@ -82,7 +82,7 @@ inline void softmax_flash_v2(const AscendC::LocalTensor<D>& dst, const AscendC::
 namespace AscendC {
 
 /// Exponentials that are not divided yet, the sum so far, and expMax: what earlier results are to be multiplied by.
-template <typename T, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false,
+template <typename T = void, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false,
           bool isDataFormatNZ = false, const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename D, typename U>
 inline void SoftmaxFlashV2(const LocalTensor<D>& dstTensor, const LocalTensor<U>& expSumTensor,
                            const LocalTensor<U>& maxTensor, const LocalTensor<D>& srcTensor,
@@ -95,7 +95,7 @@ inline void SoftmaxFlashV2(const LocalTensor<D>& dstTensor, const LocalTensor<U>
                                                      inExpSumTensor, inMaxTensor, sharedTmpBuffer, shape, where,
                                                      NoColumns{});
 }
-template <typename T, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false,
+template <typename T = void, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false,
           bool isDataFormatNZ = false, const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, typename D, typename U>
 inline void SoftmaxFlashV2(const LocalTensor<D>& dstTensor, const LocalTensor<U>& expSumTensor,
                            const LocalTensor<U>& maxTensor, const LocalTensor<D>& srcTensor,
