@@ -51,8 +51,8 @@ struct Config {
   std::vector<Param> outputs;
 };
 
-/// Whether what an OpDef says for a family of chips may count for another one's: those whose kernels are written with the
-/// functions that chips here have. Contests' projects name the chip of the contest alone.
+/// Whether what an OpDef says for a family of chips may count for another one's: those whose kernels are written with
+/// the functions that chips here have. Contests' projects name the chip of the contest alone.
 inline bool stands_in(const std::string& soc_config) {
   for (const char* known : {"ascend910b", "ascend910_93", "ascend910", "ascend310p", "ascend310b"}) {
     if (soc_config == known) return true;

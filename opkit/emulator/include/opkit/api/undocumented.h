@@ -110,6 +110,6 @@ constexpr uint32_t ONE_BYTE_BIT_SIZE = 8;
 
 }  // namespace AscendC
 
-/// Copies tiling data into an array of the core's own. Source: ops-transformer incre_flash_attention, whose comment says
-/// what for.
+/// Copies tiling data into an array of the core's own. Source: ops-transformer incre_flash_attention, whose comment
+/// says what for.
 inline void copy_data_align64(uint8_t* dst, const uint8_t* src, size_t size) { __builtin_memcpy(dst, src, size); }

@@ -118,8 +118,8 @@ inline void SelectWithBytesMask(const LocalTensor<T>& dst, T src0, const LocalTe
   Select<T, U, isReuseMask>(dst, src0, src1, mask, sharedTmpBuffer, info, where);
 }
 
-// Values of dropOutMode. Sources: names, ops-transformer flash_attention_score; numbers, the page of DropOut, where a mask
-// whose rows are padded has dirty bytes.
+// Values of dropOutMode. Sources: names, ops-transformer flash_attention_score; numbers, the page of DropOut, where a
+// mask whose rows are padded has dirty bytes.
 constexpr uint32_t DROPOUT_MODE_BYTE_MISALIGN = 1;
 constexpr uint32_t DROPOUT_MODE_BYTE_ALIGN = 2;
 constexpr uint32_t DROPOUT_MODE_BIT_ALIGN = 3;
