@@ -15,8 +15,8 @@ from opkit.cli.parts import (
     check_prototype,
     enclosing_project,
     find_existing,
-    gradient_notes,
     merged_prototype,
+    operator_notes,
     print_prototype,
     require_existing,
 )
@@ -184,7 +184,7 @@ def command(
     for status in statuses:
         beside = f" (yours is kept; the new text is {status.new_text})" if status.new_text else ""
         console.status(status.action, f"{folder / status.path}{beside}", tone=_TONES[status.action])
-    gaps = gradient_notes(specs)
+    gaps = operator_notes(specs)
     for note in gaps:
         console.status("note", note, tone="warn")
     if console.json:

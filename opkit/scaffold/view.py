@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from opkit.dtypes import DType
 from opkit.errors import UsageError
-from opkit.schema import AttrSpec, AttrValue, OpSpec, TensorSpec
+from opkit.schema import AttrSpec, AttrValue, OpSpec
 
 __all__ = [
     "AttrView",
@@ -118,6 +118,8 @@ class InputView:
     """Optional, and so is every later input: Python can leave it out."""
     uint16_is_bfloat16: bool
     """A uint16 array carries bfloat16 here, because no variant takes uint16 itself."""
+    is_narrowed: bool
+    """Its kernel computes with int64 as int32: values that this does not hold are refused."""
 
     @property
     def torch_type(self) -> str:
@@ -243,7 +245,7 @@ def view_operator(spec: OpSpec, *, torch: bool) -> OperatorView:
         spec=spec,
         op=spec.op,
         name=spec.name,
-        inputs=tuple(_view_input(spec.inputs, index) for index in range(len(spec.inputs))),
+        inputs=tuple(_view_input(spec, index) for index in range(len(spec.inputs))),
         outputs=tuple(
             OutputView(tensor.name, tensor.formula, tensor.param_type == "dynamic")
             for tensor in spec.outputs
@@ -257,7 +259,8 @@ def _view_attr(attr: AttrSpec) -> AttrView:
     return AttrView(attr.name, ATTR_TYPES[attr.type], attr.required, attr.default)
 
 
-def _view_input(inputs: tuple[TensorSpec, ...], index: int) -> InputView:
+def _view_input(spec: OpSpec, index: int) -> InputView:
+    inputs = spec.inputs
     tensor = inputs[index]
     names = {row.name for row in tensor.dtypes}
     return InputView(
@@ -266,6 +269,7 @@ def _view_input(inputs: tuple[TensorSpec, ...], index: int) -> InputView:
         optional=tensor.param_type == "optional",
         defaults_to_none=all(later.param_type == "optional" for later in inputs[index:]),
         uint16_is_bfloat16="bfloat16" in names and "uint16" not in names,
+        is_narrowed=spec.is_program and "int64" in names,
     )
 
 

@@ -58,6 +58,28 @@ def test_whole_numbers_wrap_in_the_types_that_are_said() -> None:
     np.testing.assert_array_equal(found[1], narrow // 4 + narrow % 4)
 
 
+def test_places_without_their_axis_are_one_for_each_line() -> None:
+    # They used to be refused: "places have 1 axes, the tensor 2".
+    places = np.array([4, 0, 2])
+    found = oc.evaluate_formulas(
+        {"y": "take_along(x, i, axis=-1) + i"}, {"x": X, "i": places}, dtypes={"i": "int64"}
+    )
+    np.testing.assert_allclose(found, X[np.arange(3), places] + places)
+
+
+def test_a_value_of_int64_that_no_kernel_holds_is_an_error() -> None:
+    with pytest.raises(ValueError, match="i holds 4294967296, which int32"):
+        oc.evaluate_formulas({"y": "i + 1"}, {"i": np.array([1 << 32])}, dtypes={"i": "int64"})
+
+
+def test_places_are_limited_through_what_chooses_among_them() -> None:
+    # Cases of such formulas named places that are not there.
+    specs = [INPUTS[0], oc.TensorSpec("i", (M, 1), "int32")]
+    text = "take_along(x, where(i == 7, 0, i), axis=-1)"
+    graph = oc.formula_graph("formula", specs, [oc.FormulaOutput("y", text, "float16")])
+    assert oc.index_limits(graph) == {"i": N}
+
+
 def test_an_attribute_and_a_size_are_values() -> None:
     attributes = [oc.Attribute("scale", "float", 2.0)]
     outputs = [oc.FormulaOutput("y", "x * scale + N", "float32")]

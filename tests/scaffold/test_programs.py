@@ -110,10 +110,25 @@ def test_an_attribute_may_stand_where_a_number_must_and_other_values_are_refused
 
 def test_a_type_that_no_kernel_computes_is_said_at_its_tensor() -> None:
     spec = prototype({"y": "x*cast(i, 'float32')"}, x=["M"], i=["M"])
-    wide = replace(spec.inputs[1], dtypes=(find_dtype("int64"),))
-    with pytest.raises(SpecError, match='"i" is int64') as caught:
+    wide = replace(spec.inputs[1], dtypes=(find_dtype("uint64"),))
+    with pytest.raises(SpecError, match='"i" is uint64') as caught:
         tree_of(replace(spec, inputs=(spec.inputs[0], wide)))
     assert caught.value.pointer == "/input_desc/1/type"
+
+
+def test_int64_is_taken_as_int32_by_a_kernel_of_its_own_and_other_values_are_refused() -> None:
+    # It used to be refused: "the vector unit does not compute" it.
+    spec = prototype({"y": "take_along(x, i, axis=-1) * i"}, x=["M", "N"], i=["M"])
+    wide = replace(spec.inputs[1], dtypes=(find_dtype("int64"),))
+    tree = tree_of(replace(spec, inputs=(spec.inputs[0], wide)))
+    kernel = tree["op_kernel/named_axes.cpp"]
+    # Buffers of numbers that a loop keeps have no room for eight bytes an element.
+    assert kernel.count("GlobalTensor<int64_t>") == 1
+    assert "Cast(t0Local, iLocal, RoundMode::CAST_NONE, count);" in kernel
+    for extension in ("numpy_ext/named_axes_module.cpp", "torch_ext/named_axes_torch.cpp"):
+        # The operator, and its gradient.
+        assert tree[extension].count('inputs.check_int32("i");') == 2
+    assert '"int64"' in tree["named_axes_grad.json"]
 
 
 def test_an_output_that_is_another_one_or_an_input_is_a_tensor_of_its_own() -> None:

@@ -117,7 +117,7 @@ def check_prototype(prototype: Path, console: Console) -> None:
     specs = schema.load(prototype)
     try:
         files = render(specs, name="checked", framework=_framework(specs))
-        gaps = gradient_notes(specs)
+        gaps = operator_notes(specs)
     except SpecError as err:
         raise schema.with_line(err) from err
     found = []
@@ -136,12 +136,21 @@ def check_prototype(prototype: Path, console: Console) -> None:
     console.result(f"{prototype} is a valid prototype of {_count(len(specs), 'operator')}")
 
 
-def gradient_notes(specs: Sequence[OpSpec]) -> tuple[str, ...]:
-    """Return a line for each input of each operator that no backward operator covers."""
+def operator_notes(specs: Sequence[OpSpec]) -> tuple[str, ...]:
+    """Return a line for each input of each operator that is taken as another type, or that no
+    backward operator covers."""
     from opkit.scaffold import gradient_gaps, own_gradients
 
     own = own_gradients(specs)
-    return tuple(
+    narrowed = tuple(
+        f"{spec.op}: {tensor.name} is int64: taken as int32, and values that this does not hold"
+        " are refused"
+        for spec in specs
+        if spec.is_program
+        for tensor in spec.inputs
+        if any(dtype.name == "int64" for dtype in tensor.dtypes)
+    )
+    return narrowed + tuple(
         f"{spec.op}: no gradient for {gap.input}: {gap.reason}"
         for spec in specs
         if spec not in own.values()

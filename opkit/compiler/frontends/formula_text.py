@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from opkit.errors import UsageError
@@ -83,11 +83,13 @@ def formula_graph(
     attributes: Sequence[Attribute] = (),
     *,
     sizes: Mapping[str, int] | None = None,
+    narrowed: Collection[str] = (),
 ) -> Graph:
     """Return the graph of an operator's formulas.
 
     Args:
         sizes: what else formulas may name, beside the named sizes of the inputs.
+        narrowed: inputs of int64 that are taken as int32, which kernels compute in.
 
     Raises:
         GraphError: a formula is wrong; the message has the column and the text there.
@@ -101,6 +103,8 @@ def formula_graph(
     known: dict[str, Any] = dict(_CONSTANTS)
     known |= {size: builder.extent(value) for size, value in named.items()}
     known |= {spec.name: builder.input(spec.name, spec.shape, spec.dtype) for spec in inputs}
+    known |= {name: known[name].astype("int32") for name in narrowed}
+    inputs = [replace(s, dtype="int32") if s.name in narrowed else s for s in inputs]
     known |= {a.name: builder.attribute(a.name, a.kind, a.default) for a in attributes}
     for output in outputs:
         with builder.at(Location("formula", 1, output.name)):
@@ -387,7 +391,10 @@ class _Reader:
             operands = _widened(operands)
         elif row.kind in _COMPUTED or len(_floats(operands)) > 1:
             operands = [_single(each) for each in operands]
-        value = self.guarded(node, lambda: self.builder.apply(name, *operands, **given))
+        if name == "take_along":
+            value = self.guarded(node, lambda: self.taken(*operands, **given))
+        else:
+            value = self.guarded(node, lambda: self.builder.apply(name, *operands, **given))
         if row.kind == "elementwise":
             everywhere = [part.axes for part in parts]
             gone = frozenset(
@@ -407,6 +414,18 @@ class _Reader:
             reduced = frozenset(axis if axis < 0 else axis - rank for axis in axes)
             gone = parts[0].gone | (frozenset() if keeps else reduced)
         return _Part(value, gone)
+
+    def taken(self, x: Any, places: Any, **given: Any) -> Value:
+        """Return `take_along`; where the places lack its axis there is one for each line, and the
+        result lacks it, too."""
+        is_line = isinstance(x, Value) and isinstance(places, Value) and places.ndim == x.ndim - 1
+        axis = given.get("axis")
+        if not is_line or not isinstance(axis, int) or not -x.ndim <= axis < x.ndim:
+            return self.builder.apply("take_along", x, places, **given)
+        at = axis % x.ndim
+        shape = places.shape
+        column = places.reshape(*shape[:at], 1, *shape[at:])
+        return self.builder.apply("take_along", x, column, **given).reshape(*shape)
 
     def number(
         self,

@@ -48,7 +48,8 @@ def evaluate_formulas(
     Raises:
         GraphError: a formula is wrong, or the arrays do not fit it.
         TypeError: an array holds no numbers.
-        ValueError: the arrays of a list do not fit together.
+        ValueError: the arrays of a list do not fit together, or a value of int64 is none of int32,
+            in which kernels compute.
     """
     import numpy as np
 
@@ -64,6 +65,9 @@ def evaluate_formulas(
         if array.dtype.kind not in _NUMPY_KINDS:
             raise TypeError(f"{name} holds {array.dtype}, expected numbers")
         types.setdefault(name, _NUMPY_KINDS[array.dtype.kind])
+    narrowed = [name for name in wide if (dtypes or {}).get(name) == "int64"]
+    for name in narrowed:
+        _check_narrow(name, wide[name])
     specs = [TensorSpec(name, tuple(a.shape), types[name]) for name, a in wide.items()]
     given = dict(attributes or {})
     rows = [Attribute(name, _KIND_OF.get(type(v), "float"), v) for name, v in given.items()]
@@ -74,7 +78,7 @@ def evaluate_formulas(
         for axis, extent in zip(reversed(each), reversed(wide[name].shape), strict=False):
             if isinstance(axis, str) and axis.isidentifier():
                 sizes[axis] = extent
-    graph = formula_graph("formula", specs, wanted, rows, sizes=sizes)
+    graph = formula_graph("formula", specs, wanted, rows, sizes=sizes, narrowed=narrowed)
     graph = in_equal_form(graph, fast_math=True) if fast_math else graph
     found: dict[str, Any] = {
         name: array if array.dtype == types[name] else array.astype(types[name])
@@ -90,6 +94,15 @@ def evaluate_formulas(
         for name, tensor in graph.outputs
     )
     return results[0] if len(results) == 1 else results
+
+
+def _check_narrow(name: str, array: Any) -> None:
+    ends = [int(array.min()), int(array.max())] if array.size else []
+    for value in ends:
+        if not -(2**31) <= value < 2**31:
+            raise ValueError(
+                f"{name} holds {value}, which int32, in which kernels compute, does not"
+            )
 
 
 # How many times the main shape's elements a tensor may have that has a name twice.

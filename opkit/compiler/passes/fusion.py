@@ -226,12 +226,20 @@ def _check_loops(graph: Graph, nodes: Sequence[Node], lasting: frozenset[str]) -
     tensors."""
     own = {node.output.name for node in nodes}
     read = {name for node in nodes for name in node.inputs if graph.tensors[name].shape} - own
+    if len(nodes) > 1 and any(_is_wide(graph, node) for node in nodes):
+        raise UnfusableError("a kernel of its own makes int32 of int64, or int64 of int32")
     if len(read) > _MOST_READ:
         raise UnfusableError(f"one kernel would read {len(read)} tensors")
     domain = domain_of(graph, nodes)
     for node in nodes:
         if node.output.name in lasting and not domain.is_written_once(node.output.name):
             raise UnfusableError(f"{node.output.name} would be written more than once")
+
+
+def _is_wide(graph: Graph, node: Node) -> bool:
+    """Return whether a node reads or writes elements of 8 bytes, which the buffers of numbers that
+    a loop keeps have no room for."""
+    return any(tensor.dtype == "int64" for tensor in (node.output, *graph.inputs_of(node)))
 
 
 def _kind(node: Node) -> str:
@@ -305,6 +313,8 @@ def _finishes(
         return False, f"{product.name} is also read as it is"
     if OPERATORS[node.operator].kind == "reduction":
         return False, "a block that the cube hands over is no whole row"
+    if _is_wide(graph, node):
+        return False, "a kernel of its own makes int64 of int32"
     own = {each.output.name for each in nodes}
     for name in node.inputs:
         if name in own and not _has_shape_of(graph.tensors[name], product):

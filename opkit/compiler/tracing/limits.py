@@ -132,11 +132,21 @@ def index_limits(graph: Graph) -> dict[str, Dimension]:
         if node.operator not in _PLACED:
             continue
         table, indices = node.inputs[:2]
-        name = indices
-        while name in graph.producers and graph.producers[name].operator in _SAME_NUMBERS:
-            name = graph.producers[name].inputs[0]
         settings: Mapping[str, Any] = node.settings
-        if name in inputs:
-            (axis,) = normal_axes(settings["axis"], len(graph.tensors[table].shape))
-            found.setdefault(name, graph.tensors[table].shape[axis])
+        (axis,) = normal_axes(settings["axis"], len(graph.tensors[table].shape))
+        for name in _chosen_from(graph, indices):
+            if name in inputs:
+                found.setdefault(name, graph.tensors[table].shape[axis])
     return found
+
+
+def _chosen_from(graph: Graph, name: str) -> Iterator[str]:
+    """Yield the tensors whose numbers a tensor's are, as of `where(c, 0, x)` those of x."""
+    node = graph.producers.get(name)
+    if node is None:
+        yield name
+    elif node.operator in _SAME_NUMBERS:
+        yield from _chosen_from(graph, node.inputs[0])
+    elif node.operator == "where":
+        for each in node.inputs[1:]:
+            yield from _chosen_from(graph, each)

@@ -120,12 +120,13 @@ def formula_graph_of(spec: OpSpec, variant: int, name: str = "") -> compiler.Gra
         if attr.type in NUMBERS
     ]
     name = name or spec.name
+    narrowed = [tensor.name for tensor in inputs if tensor.dtype == "int64"]
     try:
-        return compiler.formula_graph(name, inputs, outputs, attributes)
+        return compiler.formula_graph(name, inputs, outputs, attributes, narrowed=narrowed)
     except UsageError as whole:
         for index, output in enumerate(outputs):
             try:
-                compiler.formula_graph(name, inputs, [output], attributes)
+                compiler.formula_graph(name, inputs, [output], attributes, narrowed=narrowed)
             except UsageError as err:
                 raise _wrong(spec, f"/output_desc/{index}/formula", err.message, err.help) from err
         raise _wrong(spec, "/output_desc", whole.message, whole.help) from whole

@@ -177,7 +177,7 @@ class _Lowering:
             return "mask"
         if tensor.dtype == "int16" and self.is_short:
             return "int16"
-        if tensor.dtype in ("int8", "uint8", "int16", "int32"):
+        if tensor.dtype in ("int8", "uint8", "int16", "int32") or self.is_held_narrow(tensor):
             return "int32"
         raise GraphError(
             f'"{tensor.name}" is {tensor.dtype}, which the vector unit does not compute',
@@ -187,6 +187,17 @@ class _Lowering:
                 " uint8, int16, int32, bool"
             ),
         )
+
+    def is_held_narrow(self, tensor: Tensor) -> bool:
+        """Whether a tensor of int64 holds places and counts: it is read as int32 only, or written
+        from that."""
+        if tensor.dtype != "int64":
+            return False
+        made = self.graph.producers.get(tensor.name)
+        if made is not None:
+            return made.operator == "cast" and self.graph.tensors[made.inputs[0]].dtype in _NARROW
+        users = self.graph.users[tensor.name]
+        return all(node.operator == "cast" and node.output.dtype == "int32" for node in users)
 
     def is_hoisted(self, space: Space) -> bool:
         return space in ("one", "column")
@@ -452,7 +463,7 @@ class _Lowering:
             # Rounded here: what reads it widens it again.
             return self.convert(self.convert(value, "float32"), wanted)
         result = self.convert(value, kind)
-        if kind != "int32" or own == "mask" or node.output.dtype in ("int32", source.dtype):
+        if kind != "int32" or own == "mask" or node.output.dtype in (*_WIDE, source.dtype):
             return result
         if own == "int32":
             return self.wrapped(result, node.output.dtype)
@@ -618,6 +629,9 @@ _LOW_BITS = frozenset({"add", "sub", "mul", "neg", "bitwise_and", "bitwise_or", 
 # What the vector unit does with int16 as it is; results wrap as NumPy's do.
 _SHORT = frozenset({"add", "sub", "mul", "neg", "maximum", "minimum"})
 _BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min"})
+# Types of whole numbers that are held as int32, and those that hold all of its values.
+_NARROW = frozenset({"bool", "int8", "uint8", "int16", "int32"})
+_WIDE = ("int32", "int64")
 _N, _R, _T = "CAST_NONE", "CAST_RINT", "CAST_TRUNC"
 # From what is held to what is wanted: a type and a rounding mode for each Cast; `mask` compares
 # with 0, `number` selects
@@ -633,6 +647,8 @@ _CASTS: Mapping[tuple[str, str], Sequence[tuple[str, str]]] = {
     ("int8", "int32"): [("float16", _N), ("int32", _R)],
     ("uint8", "int32"): [("float16", _N), ("int32", _R)],
     ("bool", "mask"): [("float16", _N), ("float32", _N), ("mask", "")],
+    ("int64", "int32"): [("int32", _N)],
+    ("int32", "int64"): [("int64", _N)],
     ("int32", "int16"): [("int16", _N)],
     ("int32", "int8"): [("float32", _N), ("float16", _N), ("int8", _T)],
     ("int32", "uint8"): [("float32", _N), ("float16", _N), ("uint8", _T)],

@@ -193,9 +193,9 @@ def _cast(array: Any, step: Step) -> Any:
     if kind == "bool":
         return array != 0
     whole = array.astype(np.int64)
-    if kind == "int32" and array.dtype == np.float64:
+    if kind == "int32" and (array.dtype == np.float64 or source.kind == "int64"):
         # The unit stops at the ends of int32.
-        whole = np.clip(np.nan_to_num(array), -(2.0**31), 2.0**31 - 1).astype(np.int64)
+        whole = np.clip(np.nan_to_num(array), -(2**31), 2**31 - 1).astype(np.int64)
     return whole.astype(kind)
 
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <list>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -100,6 +101,23 @@ class InputViews {
     lengths_.push_back(length);
   }
   void append(const opkit_tensor& tensor) { tensors_.push_back(tensor); }
+  /// Refuses values of the input that was added last which int32, in which its kernel computes, does not hold.
+  void check_int32(const char* name) const {
+    constexpr int32_t kInt64 = 9;
+    const size_t count = lengths_.empty() ? 0 : lengths_.back();
+    for (size_t at = tensors_.size() - count; at < tensors_.size(); ++at) {
+      const opkit_tensor& tensor = tensors_[at];
+      if (tensor.dtype != kInt64 || tensor.data == nullptr) continue;
+      int64_t elements = 1;
+      for (int32_t dim = 0; dim < tensor.rank; ++dim) elements *= tensor.shape[dim];
+      const auto* values = static_cast<const int64_t*>(tensor.data);
+      for (int64_t i = 0; i < elements; ++i) {
+        if (values[i] == static_cast<int32_t>(values[i])) continue;
+        throw std::overflow_error(std::string(name) + " holds " + std::to_string(values[i]) +
+                                  ", which int32, in which the kernel computes, does not");
+      }
+    }
+  }
   /// The tensors of a dynamic output: as many as the first dynamic input has.
   size_t list_length() const { return list_length_ == kNoList ? 0 : list_length_; }
 

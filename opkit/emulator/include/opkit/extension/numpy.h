@@ -70,6 +70,7 @@ class Inputs {
       views_.append(array_view(name, py::reinterpret_borrow<py::object>(value), uint16_is_bfloat16));
     }
   }
+  void check_int32(const char* name) const { views_.check_int32(name); }
   const InputViews& views() const { return views_; }
 
   /// The dtype of the results that hold `ge`.

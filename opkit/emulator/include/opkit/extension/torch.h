@@ -51,6 +51,7 @@ class Inputs {
     views_.begin_list(values.size());
     for (const Tensor& value : values) views_.append(tensor_view(name, value));
   }
+  void check_int32(const char* name) const { views_.check_int32(name); }
   const InputViews& views() const { return views_; }
 
  private:
