@@ -76,6 +76,22 @@ class Chip:
         """Return one number that is whole: a count or a size in bytes."""
         return int(self.number(key))
 
+    def launch_us(self, cores: int, kind: str = "aiv") -> float:
+        """Return what a task takes beside its cores, by how many of a kind, `aiv` or `aic`, it has.
+
+        Source: the law of `timing.launch.*`, as `TimingCosts::launch_us` has it in C++.
+        """
+        limit = self.count(f"cores.{kind}")
+        launched = min(max(cores, 1), max(limit, 1))
+        return self.number("timing.launch.one_core_us") + self.core_launch_us(kind) * (launched - 1)
+
+    def core_launch_us(self, kind: str = "aiv") -> float:
+        """Return what each further core of a kind, `aiv` or `aic`, adds to that time."""
+        one, all_cores = (
+            self.number(f"timing.launch.{key}_us") for key in ("one_core", "all_cores")
+        )
+        return (all_cores - one) / max(1, self.count(f"cores.{kind}") - 1)
+
     @property
     def npu_arch_number(self) -> int:
         """The value of `__NPU_ARCH__`: 2201 for `dav-2201`."""

@@ -1,10 +1,13 @@
 // Kernels along one dim: sorting (sort, topk), running sums and extremes (cumsum, cummax), the place of the extreme
-// (argmax, max over a dim). The scalar unit does them: they compare one element with the next.
+// (argmax, max over a dim). The scalar unit does what `extremes.h` and `sorting.h` do not: it compares one element with
+// the next.
 #pragma once
 
+#include "extremes.h"
 #include "global_memory.h"
 #include "kernel_operator.h"
 #include "plans.h"
+#include "sorting.h"
 
 namespace opkit::kernels {
 
@@ -94,8 +97,8 @@ __aicore__ inline void for_each_line(const LinePlan& p, const Line& line) {
   }
 }
 
-/// A stable merge sort of each line; `kept` elements of it are stored, and where they were. Either may be left out.
-__aicore__ inline void sort_lines(GM_ADDR x, GM_ADDR values, GM_ADDR places, const LinePlan& p) {
+/// Sorts lines by the scalar unit, from this core's `skipped`th on.
+__aicore__ inline void sort_by_scalars(GM_ADDR x, GM_ADDR values, GM_ADDR places, const LinePlan& p, int64_t skipped) {
   const auto kind = static_cast<Kind>(p.kind);
   const auto length = static_cast<uint32_t>(p.length);
   TPipe pipe;
@@ -108,6 +111,7 @@ __aicore__ inline void sort_lines(GM_ADDR x, GM_ADDR values, GM_ADDR places, con
   const LocalTensor<int64_t> keys = space.Get<int64_t>();
   const LocalTensor<int32_t> numbers = keys[padded * 2].ReinterpretCast<int32_t>();
   for_each_line(p, [&](int64_t first, int64_t place) {
+    if (skipped-- > 0) return;
     for (uint32_t i = 0; i < length; ++i) {
       keys.SetValue(i, key_at(kind, x, first + i * p.inner));
       numbers.SetValue(i, static_cast<int32_t>(i));
@@ -144,6 +148,20 @@ __aicore__ inline void sort_lines(GM_ADDR x, GM_ADDR values, GM_ADDR places, con
   });
   values_out.flush();
   places_out.flush();
+}
+
+/// A stable sort of each line; `kept` elements of it are stored, and where they were. Either may be left out. NaN is
+/// above all others.
+__aicore__ inline void sort_lines(GM_ADDR x, GM_ADDR values, GM_ADDR places, const LinePlan& p) {
+  int64_t skipped = 0;
+  if (p.inner == 1 && fits_floats(static_cast<Kind>(p.kind)) && p.length <= LineSorter::kTile) {
+    const int64_t begin = p.outer * GetBlockIdx() / GetBlockNum();
+    const int64_t end = p.outer * (GetBlockIdx() + 1) / GetBlockNum();
+    const int64_t left = LineSorter(x, values, places, p).run(begin, end);
+    if (left == 0) return;
+    skipped = end - begin - left;
+  }
+  sort_by_scalars(x, values, places, p, skipped);
 }
 
 /// Running sums and products of each line.
@@ -195,15 +213,21 @@ __aicore__ inline void fold_lines(GM_ADDR x, GM_ADDR out, const LinePlan& p) {
 }
 
 /// The largest or smallest element of each line and its place, or the running ones. NaN goes before all others.
-__aicore__ inline void extreme_lines(GM_ADDR x, GM_ADDR values, GM_ADDR places, const LinePlan& p) {
+/// `space`: 32 bytes for each core where several share a line.
+__aicore__ inline void extreme_lines(GM_ADDR x, GM_ADDR values, GM_ADDR places, GM_ADDR space, const LinePlan& p) {
   const auto kind = static_cast<Kind>(p.kind);
   const bool is_least = p.is_descending == 0;
   const bool is_running = p.kept == p.length && p.action == LinePlan::kRunning;
+  // Places among columns are floats for a while, which hold so many.
+  if (!is_running && fits_floats(kind) && (p.inner == 1 || p.length <= 1 << 24)) {
+    Extremes(x, values, places, space, p).run();
+    return;
+  }
   TPipe pipe;
-  TBuf<TPosition::VECCALC> space;
-  pipe.InitBuffer(space, 2 * Outbox::kBytes);
-  Outbox values_out(space.Get<uint8_t>(), values);
-  Outbox places_out(space.Get<uint8_t>()[Outbox::kBytes], places);
+  TBuf<TPosition::VECCALC> room;
+  pipe.InitBuffer(room, 2 * Outbox::kBytes);
+  Outbox values_out(room.Get<uint8_t>(), values);
+  Outbox places_out(room.Get<uint8_t>()[Outbox::kBytes], places);
   const auto put = [&](int64_t from, int64_t place, int64_t number) {
     if (values != nullptr) put_element(kind, x, from, values_out, place);
     if (places != nullptr) put_place(p, places_out, place, number);

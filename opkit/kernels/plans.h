@@ -69,6 +69,8 @@ struct LinePlan {
   int64_t inner;
   int64_t kept;
   int64_t has_short_places;  ///< places are int32, not int64
+  int64_t parts;             ///< cores that share a line, where lines lie side by side; they meet in the kernel's space
+  int64_t width;             ///< columns that a core takes from top to bottom, where lines do not
 };
 
 /// Uniform random numbers: `count` of the stream that `seed` and `offset` name.

@@ -12,7 +12,7 @@ extern "C" __global__ __aicore__ void move_by_index(P, P, P, P, P, P, P);
 extern "C" __global__ __aicore__ void sort_lines(P, P, P, P);
 extern "C" __global__ __aicore__ void scan_lines(P, P, P);
 extern "C" __global__ __aicore__ void fold_lines(P, P, P);
-extern "C" __global__ __aicore__ void extreme_lines(P, P, P, P);
+extern "C" __global__ __aicore__ void extreme_lines(P, P, P, P, P);
 extern "C" __global__ __aicore__ void random_uniform(P, P);
 extern "C" __global__ __aicore__ void matmul_batched(P, P, P, P);
 extern "C" __global__ __aicore__ void attention(P, P, P, P, P, P, P, P, P);

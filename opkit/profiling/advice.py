@@ -130,7 +130,8 @@ def _spread(timeline: Timeline) -> Advice | None:
     is_mixed = len({core.kind for core in timeline.cores}) > 1
     cores = [core for core in timeline.cores if core.kind == kind]
     blocks = {core.block for core in cores}
-    limit = chip.count("cores.aic" if is_mixed else f"cores.{kind}")
+    counted = "aic" if is_mixed else kind
+    limit = chip.count(f"cores.{counted}")
     launched = len(blocks) if is_mixed else len(cores)
     entry = chip.number("timing.launch.entry_cycles")
     # Cores that wait for the other kind take as long as these: what they do themselves is uneven.
@@ -145,7 +146,7 @@ def _spread(timeline: Timeline) -> Advice | None:
     even = entry + max(work / (limit * len(cores) / launched), hbm_cycles)
     slowest = cores[spent.index(most)]
     if launched < limit:
-        extra = _launch_us(chip, limit, limit) - _launch_us(chip, launched, limit)
+        extra = chip.launch_us(limit, counted) - chip.launch_us(launched, counted)
         return _advice(
             timeline,
             "idle-cores",
@@ -183,11 +184,6 @@ def _work(core: CoreTime) -> float:
     return max(
         cycles - (waited if pipe == "S" else 0.0) for pipe, cycles in core.busy_cycles.items()
     )
-
-
-def _launch_us(chip: Chip, cores: int, limit: int) -> float:
-    one, all_cores = (chip.number(f"timing.launch.{key}_us") for key in ("one_core", "all_cores"))
-    return one + (all_cores - one) * (cores - 1) / max(1, limit - 1)
 
 
 def _is_copy(line: LineTime) -> bool:

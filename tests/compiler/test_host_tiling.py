@@ -192,7 +192,7 @@ def test_rows_that_one_repeat_covers_get_no_room_to_fold_them() -> None:
         launch_for(kernel.layout, CHIP, {"R": 5000, "C": columns}, _scalars(kernel)).values
         for columns in (40, 72)
     )
-    assert short["workLength"] < 64 * short["rowsPerTile"] == 64 * 105
+    assert short["workLength"] < 64 * short["rowsPerTile"]
     assert long["workLength"] >= 64 * long["rowsPerTile"]
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         workspaces,
         write_attention,
     )
+    from .core_count import fair_cores
     from .cpp import HostProgram, compile_host
     from .cube import (
         BLOCK_FIELDS,
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
         Launch,
         Plan,
         Types,
+        cores_for,
         cpp_type,
         element_bytes,
         run_plan,
@@ -124,6 +126,7 @@ __all__ = [
     "compile_triton",
     "copy_data",
     "copy_values",
+    "cores_for",
     "count_data",
     "count_values",
     "cpp_type",
@@ -136,6 +139,7 @@ __all__ = [
     "epilogue_values",
     "extent_term",
     "extent_text",
+    "fair_cores",
     "fitting_launch",
     "generated_source",
     "identifier",
@@ -210,6 +214,7 @@ __getattr__ = lazy_names(
             "class_of",
             "struct_of",
         ),
+        "core_count": ("fair_cores",),
         "launch_numbers": (
             "Host",
             "Number",
@@ -266,6 +271,7 @@ __getattr__ = lazy_names(
             "Launch",
             "Plan",
             "Types",
+            "cores_for",
             "cpp_type",
             "element_bytes",
             "run_plan",

@@ -8,6 +8,7 @@ decides is therefore written with `least`, `most`, `choose` and `both` in place 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -27,6 +28,7 @@ __all__ = [
     "most",
     "named",
     "whole_quotient",
+    "whole_root",
 ]
 
 _ATOM, _PRODUCT, _SUM, _COMPARISON, _LOOSE = 4, 3, 2, 1, 0
@@ -175,6 +177,14 @@ def whole_quotient(value: Number, by: Number) -> Any:
         return value // by
     quotient = _quotient(value, by)
     return Term(quotient.host, f"static_cast<int64_t>({quotient.text})", is_call=True)
+
+
+def whole_root(value: Number) -> Any:
+    """Return the square root of a whole number below 2^52, without its fraction."""
+    if not isinstance(value, Term):
+        return math.isqrt(int(value))
+    text = f"static_cast<int64_t>(std::sqrt(static_cast<double>({value.text})))"
+    return Term(value.host, text, is_call=True)
 
 
 def divide_up(value: Number, by: Number) -> Any:

@@ -19,6 +19,7 @@ from ..codegen import (
     Text,
     TilingValue,
     VectorKernel,
+    cores_for,
     divide_up,
     element_bytes,
     extent_term,
@@ -189,7 +190,8 @@ def _vector_launch(
         body("return 0;")
         body("}")
     rows = extent_term(domain.rows, terms)
-    shares = shares_of(layout, Term(host, "cores"), room, columns, rows, batches, rounds, parts)
+    cores = cores_for(plan, chip, columns * rows * batches, Term(host, "cores"))
+    shares = shares_of(layout, cores, room, columns, rows, batches, rounds, parts)
     values: dict[str, Any] = dict(shares.values)
     values |= tensor_values(layout, lambda extent: extent_term(extent, terms))
     body.all(host.lines)

@@ -21,7 +21,7 @@ from ..codegen import (
 )
 from ..ir import Dimension, Graph, GraphError, normal_axes, product
 from ..passes import Group
-from .library import HEADERS, KINDS, RANDOM_TILE
+from .library import HEADERS, KINDS, RANDOM_TILE, column_width
 from .placed_moves import MOST_AXES, placed_move
 
 __all__ = ["LIBRARY_GROUPS", "library_kernel"]
@@ -33,6 +33,7 @@ _LINE = (
     *(("kind", "uint32_t"), ("result_kind", "uint32_t"), ("action", "uint32_t")),
     *(("is_descending", "uint32_t"), ("outer", "int64_t"), ("length", "int64_t")),
     *(("inner", "int64_t"), ("kept", "int64_t"), ("has_short_places", "int64_t")),
+    *(("parts", "int64_t"), ("width", "int64_t")),
 )
 """Members of the library's LinePlan."""
 _RANDOM = (("count", "int64_t"), ("seed", "uint64_t"), ("offset", "uint64_t"))
@@ -72,7 +73,8 @@ def library_kernel(
     elif group.kind == "whole_sum":
         function, given = "fold_lines", {"out": node.output.name}
     else:
-        function, given = "extreme_lines", {"values": None, "places": node.output.name}
+        function = "extreme_lines"
+        given = {"values": None, "places": node.output.name, "space": None}
     addresses = {"x": node.inputs[0]} | {name: each for name, each in given.items() if each}
     passed = ["x", *(name if given[name] else "nullptr" for name in given)]
 
@@ -86,7 +88,7 @@ def library_kernel(
         used = most(1, least(cores, lines, lines * length // 512))
         values = (
             *(KINDS[x.dtype], 3, 0, int(is_descending)),
-            *(outer, length, inner, extent_of(kept), 1),
+            *(outer, length, inner, extent_of(kept), 1, 1, column_width(lines, used)),
         )
         return used, [TilingValue(n, kind, v) for (n, kind), v in zip(_LINE, values, strict=True)]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from opkit import kernels
 
-from ..codegen import Text
+from ..codegen import Text, divide_up, fair_cores, least, most
 from ..ir import GraphError, Location, Node, normal_axes
 from ..ops import MOST_SORTED
 from ..passes import Group
@@ -19,7 +19,7 @@ from .kernel_program import KernelProgram
 from .movements import copy_whole
 from .placed_moves import MOST_AXES, placed_move
 
-__all__ = ["HEADERS", "KINDS", "LIBRARY", "RANDOM_TILE", "run_library"]
+__all__ = ["HEADERS", "KINDS", "LIBRARY", "RANDOM_TILE", "column_width", "run_library"]
 
 LIBRARY = ("sort", "argmax", "argmin", "whole_sum", "random_uniform", "take_along", "put_along")
 """Kinds of groups; `argsort` is part of a group `sort`."""
@@ -39,6 +39,14 @@ _HOME = {
 HEADERS = {function: header for function, (header, _) in _HOME.items()}
 _ACCESSES = ("GetValue(", "SetValue(", "DataCopyPad(")
 RANDOM_TILE = 8192
+_WIDE_KINDS = (KINDS["int32"],)
+"""Of what has more digits than the vector unit's floats: the scalar unit looks for its extremes."""
+_EXTREME_CYCLES, _SORT_CYCLES = 1 / 8, 2
+"""Of the vector unit for an element: a reduction of a repeat, runs of 32 and their merges."""
+_LEAST_PART = 2048
+"""Elements of a line below which no further core shares it."""
+_MOST_WIDTH = 1024
+"""Columns of which a core's buffer holds a row, its extreme and its place."""
 
 
 def run_library(
@@ -144,12 +152,48 @@ def _lines(program: KernelProgram, group: Group, x: Any, results: Sequence[Any])
     elif group.kind == "whole_sum":
         function, parameters, outputs = "fold_lines", ["x", "out"], {"out": results[0]}
     else:
-        function, parameters = "extreme_lines", ["x", "values", "places"]
+        function, parameters = "extreme_lines", ["x", "values", "places", "space"]
         outputs = {"places": results[0]}
         is_descending = group.kind == "argmax"
-    plan = struct.pack("=4I5q", kind, 3, 0, is_descending, outer, length, inner, kept, 1)
-    cores = max(1, min(_cores(program), outer * inner, outer * inner * length // 512))
+    lines = outer * inner
+    cores = max(1, min(_cores(program), lines, lines * length // 512))
+    parts = 1
+    if function == "sort_lines" and inner == 1 and kind not in _WIDE_KINDS:
+        cores = min(lines, _fair_cores(program, x, _SORT_CYCLES))
+    if function == "extreme_lines" and kind not in _WIDE_KINDS:
+        cores, parts = _shared(program, x, lines, length, inner)
+        if parts > 1:
+            outputs["space"] = np.empty(4 * cores, np.int64)
+    head = (kind, 3, 0, is_descending, outer, length, inner, kept, 1)
+    plan = struct.pack("=4I7q", *head, parts, column_width(lines, cores))
     _launch(program, node, function, {"x": x, **outputs}, parameters, plan, cores)
+
+
+def _shared(program: KernelProgram, x: Any, lines: int, length: int, inner: int) -> tuple[int, int]:
+    """Return the cores of a launch that looks for extremes, and how many share a line."""
+    cores = _fair_cores(program, x, _EXTREME_CYCLES)
+    if inner > 1:
+        width = column_width(lines, cores)
+        return min(cores, lines // inner * -(-inner // width)), 1
+    if 2 * lines <= cores and length >= 2 * _LEAST_PART:
+        parts = min(cores // lines, length // _LEAST_PART)
+        return lines * parts, parts
+    return min(cores, lines), 1
+
+
+def _fair_cores(program: KernelProgram, x: Any, vector_cycles: float) -> int:
+    cores: int = fair_cores(
+        *(program.stages.chip, x.size, _cores(program)),
+        vector_cycles=vector_cycles,
+        read_bytes=x.itemsize,
+        written_bytes=0,
+    )
+    return cores
+
+
+def column_width(lines: Any, cores: Any) -> Any:
+    """Return the columns that a core takes from top to bottom, so many repeats of them."""
+    return least(_MOST_WIDTH, most(64, divide_up(divide_up(lines, cores), 64) * 64))
 
 
 _MOST_INDICES = 4

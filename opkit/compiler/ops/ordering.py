@@ -114,8 +114,16 @@ def _first(x: Value, k: int, axis: int, largest: bool) -> tuple[Value, Value]:
     (axis,) = normal_axes(axis, x.ndim)
     extent = x.shape[axis]
     if not isinstance(extent, int) or extent <= MOST_SORTED:
-        settings = {"axis": axis, "descending": largest, "count": k}
-        return x.apply("sort", **settings), x.apply("argsort", **settings)
+        # Lines that lie side by side are the vector unit's.
+        is_turned = axis < x.ndim - 1 and x.dtype != "int32"
+        order = [at for at in range(x.ndim) if at != axis] + [axis]
+        turned = x.transpose(*order) if is_turned else x
+        settings = {"axis": -1 if is_turned else axis, "descending": largest, "count": k}
+        first = (turned.apply("sort", **settings), turned.apply("argsort", **settings))
+        if not is_turned:
+            return first
+        back = sorted(range(x.ndim), key=order.__getitem__)
+        return first[0].transpose(*back), first[1].transpose(*back)
     if 2 * k > _PART:
         raise GraphError(
             f"the first {k} of {extent} elements: at most {_PART // 2} of an axis that is longer"

@@ -79,10 +79,52 @@ void describe(const Program& program, c10::ArrayRef<Number> numbers, kernels::Fo
   for (uint32_t d = 0; d < kOuter; ++d) data.outer[d] = data.fold_outer[d] = 1;
 }
 
+/// Cycles of the vector unit for 64 elements, about: what is no instruction of its own is some twenty of them.
+double cycles_of(kernels::Step step) {
+  using kernels::Step;
+  switch (step) {
+    case Step::Div:
+    case Step::Sigmoid:
+    case Step::RowSum:
+    case Step::RowMax:
+    case Step::RowMin: return 8;
+    case Step::Exp:
+    case Step::Ln:
+    case Step::Sqrt:
+    case Step::Select:
+    case Step::Lt:
+    case Step::Le:
+    case Step::Gt:
+    case Step::Ge:
+    case Step::Eq:
+    case Step::Ne: return 2;
+    case Step::FloorDiv:
+    case Step::Remainder:
+    case Step::Fmod:
+    case Step::Power: return 20;
+    default: return step >= Step::Sin && step <= Step::Log10 ? 20 : 1;
+  }
+}
+
+/// The vector cores that a launch over so many elements is worth.
+int64_t fair_cores(const Program& program, const VectorProgram& data, double elements) {
+  opkit_core_work work{};
+  double cycles = 0;
+  for (const kernels::Instruction& step : program.steps) cycles += cycles_of(step.step);
+  for (uint32_t i = 0; i < data.operand_count; ++i) {
+    const kernels::Operand& operand = data.operands[i];
+    if (operand.kind != kernels::Kind::F32) cycles += 1;
+    if (operand.row_stride == 0) continue;
+    (operand.is_output ? work.written_bytes : work.read_bytes) += elements * bytes_of(operand.kind);
+  }
+  work.vector_cycles = elements * cycles / 64;
+  return opkit_fair_cores(&work);
+}
+
 /// Elements of a tile of one line, or of several that the cores share.
-uint32_t tile_for(const Program& program, int64_t elements) {
+uint32_t tile_for(const Program& program, int64_t elements, int64_t cores) {
   const int64_t limit = std::min<int64_t>(program.tile_limit, 8192);
-  const int64_t fair = round_up((elements + vector_cores() - 1) / vector_cores(), 64);
+  const int64_t fair = round_up((elements + cores - 1) / cores, 64);
   const int64_t tile = std::min(limit, std::max<int64_t>(std::min<int64_t>(fair, limit), 2048));
   return static_cast<uint32_t>(std::min(tile, round_up(elements, 64)));
 }
@@ -198,7 +240,11 @@ const char* run_program(const Program& program, const MapCall& call, c10::Device
   const int64_t pitch = round_up(data.row, std::max<int64_t>(8, 32 / least_bytes));
   int64_t outer = 1;
   for (uint32_t d = 0; d < kOuter; ++d) outer *= data.outer[d];
-  const uint32_t cores = vector_cores();
+  int64_t folded_lines = 1;
+  for (uint32_t d = 0; d < kOuter; ++d) folded_lines *= data.fold_outer[d];
+  const auto elements = static_cast<double>(outer * folded_lines * data.row);
+  // Whole numbers are the scalar unit's: so many of them that the launch's own time counts for little.
+  const int64_t cores = call.is_whole ? vector_cores() : fair_cores(program, data, elements);
   if (pitch <= limit / 2 && data.outer[0] > 1 && !call.is_whole) {
     int64_t rows = std::min<int64_t>(limit / pitch, data.outer[0]);
     // A part for each core, where there is enough for a part.
@@ -218,7 +264,7 @@ const char* run_program(const Program& program, const MapCall& call, c10::Device
     data.pitch = static_cast<uint32_t>(pitch);
     data.tile = static_cast<uint32_t>(round_up(pitch + 1, 64));
   } else {
-    data.tile = tile_for(program, data.row);
+    data.tile = tile_for(program, data.row, cores);
     data.rows = 1;
     data.pitch = data.tile;
   }
@@ -247,7 +293,6 @@ const char* run_list(const Program& program, const ListCall& call, c10::DeviceIn
   for (const int64_t size : call.sizes) elements += size;
   data.rows = 1;
   data.row = elements;
-  data.tile = data.pitch = tile_for(program, elements);
   // An input that the formula does not read has no register, and is no operand.
   c10::SmallVector<size_t, kMaxOperands> operands;
   for (size_t i = 0; i < given; ++i) {
@@ -263,6 +308,8 @@ const char* run_list(const Program& program, const ListCall& call, c10::DeviceIn
     operand.reg = is_output ? program.output_registers[operands[i] - inputs] : program.input_registers[operands[i]];
     operand.row_stride = is_output && data.fold_row ? 0 : 1;
   }
+  const int64_t cores = fair_cores(program, data, static_cast<double>(elements));
+  data.tile = data.pitch = tile_for(program, elements, cores);
   std::vector<kernels::ListEntry> entries(call.sizes.size());
   std::vector<Range> ranges;
   int64_t tiles = 0;
@@ -280,8 +327,7 @@ const char* run_list(const Program& program, const ListCall& call, c10::DeviceIn
   const auto count = static_cast<uint32_t>(entries.size());
   ranges.push_back({entries.data(), entries.size() * sizeof(entries[0]), true});
   ranges.push_back({&count, sizeof(count), true});
-  const auto blocks =
-      static_cast<uint32_t>(std::clamp<int64_t>(std::min(tiles, (elements + 4095) / 4096), 1, vector_cores()));
+  const auto blocks = static_cast<uint32_t>(std::clamp<int64_t>(std::min(tiles, (elements + 4095) / 4096), 1, cores));
   launch("vector_list", call.name, {entries.data(), const_cast<uint32_t*>(&count)}, ranges, &data, sizeof(data), blocks,
          device);
   return nullptr;

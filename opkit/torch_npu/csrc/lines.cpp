@@ -7,6 +7,7 @@
 
 #include "fallback.h"
 #include "natives.h"
+#include "opkit/direct_launch.h"
 #include "special.h"
 
 namespace opkit::npu {
@@ -32,8 +33,11 @@ LinePlan plan_of(const at::Tensor& x, int64_t dim, int64_t kept) {
   return plan;
 }
 
+/// Whether the vector unit takes lines of such elements.
+bool fits_floats(const at::Tensor& x) { return x.scalar_type() != at::kLong && x.scalar_type() != at::kInt; }
+
 void launch_lines(const char* kernel, const char* op, const LinePlan& plan, const at::Tensor& x,
-                  const at::Tensor& first, const at::Tensor& second, bool has_two) {
+                  const at::Tensor& first, const at::Tensor& second, bool has_two, int64_t most_blocks) {
   c10::SmallVector<void*, 3> pointers{x.data_ptr()};
   c10::SmallVector<Range, 3> ranges{{x.data_ptr(), extent_of(x), true}};
   for (const at::Tensor* out : {&first, &second}) {
@@ -42,9 +46,48 @@ void launch_lines(const char* kernel, const char* op, const LinePlan& plan, cons
     if (out->defined()) ranges.push_back({out->data_ptr(), extent_of(*out), false});
   }
   const int64_t lines = plan.outer * plan.inner;
-  const auto blocks =
-      static_cast<uint32_t>(std::clamp<int64_t>(std::min(lines, lines * plan.length / 512), 1, vector_cores()));
-  launch(kernel, op, pointers, ranges, &plan, sizeof(plan), blocks, x.device().index());
+  launch(kernel, op, pointers, ranges, &plan, sizeof(plan),
+         static_cast<uint32_t>(std::clamp<int64_t>(std::min(lines, most_blocks), 1, vector_cores())),
+         x.device().index());
+}
+
+/// The cores that lines are worth which the scalar unit goes along.
+int64_t scalar_blocks(const LinePlan& plan) { return plan.outer * plan.inner * plan.length / 512; }
+
+/// The cores that elements of a tensor are worth of which each takes so many of the vector unit's cycles.
+int64_t vector_blocks(const at::Tensor& x, double cycles) {
+  const auto elements = static_cast<double>(x.numel());
+  const opkit_core_work work{elements * cycles, elements * static_cast<double>(x.element_size()), 0};
+  return opkit_fair_cores(&work);
+}
+
+/// Extremes of lines: on as many cores as they are worth, several to a line where there are fewer lines.
+void launch_extremes(const char* op, LinePlan plan, const at::Tensor& x, const at::Tensor& values,
+                     const at::Tensor& places) {
+  constexpr int64_t kLeastPart = 2048, kLeastWidth = 64, kMostWidth = 1024;
+  const int64_t lines = plan.outer * plan.inner;
+  constexpr double kCycles = 1.0 / 8;  // of a reduction, for an element
+  const bool is_wide = !fits_floats(x) || plan.action == LinePlan::kRunning;
+  int64_t blocks = is_wide ? std::min<int64_t>(scalar_blocks(plan), vector_cores()) : vector_blocks(x, kCycles);
+  if (plan.inner > 1 && !is_wide) {
+    const int64_t fair = (lines + blocks - 1) / blocks;
+    plan.width = std::clamp((fair + kLeastWidth - 1) / kLeastWidth * kLeastWidth, kLeastWidth, kMostWidth);
+    blocks = std::min(blocks, plan.outer * ((plan.inner + plan.width - 1) / plan.width));
+  } else if (plan.inner == 1 && !is_wide && 2 * lines <= blocks && plan.length >= 2 * kLeastPart) {
+    plan.parts = std::min(blocks / lines, plan.length / kLeastPart);
+    blocks = lines * plan.parts;
+  } else {
+    blocks = std::min(blocks, lines);
+  }
+  blocks = std::max<int64_t>(blocks, 1);
+  const at::Tensor space = plan.parts > 1 ? empty({blocks * 4}, at::kLong) : at::Tensor();
+  c10::SmallVector<void*, 4> pointers{x.data_ptr()};
+  c10::SmallVector<Range, 4> ranges{{x.data_ptr(), extent_of(x), true}};
+  for (const at::Tensor* out : {&values, &places, &space}) {
+    pointers.push_back(out->defined() ? out->data_ptr() : nullptr);
+    if (out->defined()) ranges.push_back({out->data_ptr(), extent_of(*out), false});
+  }
+  launch("extreme_lines", op, pointers, ranges, &plan, sizeof(plan), static_cast<uint32_t>(blocks), x.device().index());
 }
 
 /// A result as the kernel writes it: the tensor itself where it is packed, else one that is moved there afterwards.
@@ -72,9 +115,18 @@ const char* sort_lines(const char* op, const at::Tensor& given, int64_t dim, boo
     return "an out tensor of another shape";
   }
   if (kept == 0) return nullptr;
+  if (plan.inner > 1 && fits_floats(x)) {
+    // Lines that lie side by side are the vector unit's.
+    const at::Tensor turned = x.transpose(dim, -1);
+    return sort_lines(op, turned, x.dim() - 1, is_descending, kept, values.transpose(dim, -1),
+                      places.transpose(dim, -1));
+  }
   plan.is_descending = is_descending;
   const Result first(values), second(places);
-  launch_lines("sort_lines", op, plan, x, first.tensor(), second.tensor(), true);
+  constexpr double kCycles = 2;  // of runs of 32 and their merges, for an element
+  const bool is_wide = !fits_floats(x) || plan.inner > 1;
+  launch_lines("sort_lines", op, plan, x, first.tensor(), second.tensor(), true,
+               is_wide ? scalar_blocks(plan) : vector_blocks(x, kCycles));
   const char* reason = first.finish();
   return reason != nullptr ? reason : second.finish();
 }
@@ -114,7 +166,7 @@ const char* scan(const char* op, uint32_t action, Stack* stack) {
   plan.action = action;
   plan.result_kind = static_cast<uint32_t>(*kind_of(out.scalar_type()));
   const Result result(out);
-  launch_lines("scan_lines", op, plan, x, result.tensor(), {}, false);
+  launch_lines("scan_lines", op, plan, x, result.tensor(), {}, false, scalar_blocks(plan));
   const char* reason = result.finish();
   return reason != nullptr ? reason : give(stack, 4, out);
 }
@@ -133,7 +185,7 @@ const char* running_extreme(const char* op, bool is_most, Stack* stack) {
   plan.action = LinePlan::kRunning;
   plan.is_descending = is_most;
   const Result first(values), second(places);
-  launch_lines("extreme_lines", op, plan, x, first.tensor(), second.tensor(), true);
+  launch_extremes(op, plan, x, first.tensor(), second.tensor());
   if (const char* reason = first.finish()) return reason;
   if (const char* reason = second.finish()) return reason;
   torch::jit::drop(*stack, 4);
@@ -161,15 +213,19 @@ const char* extreme(const char* op, const at::Tensor& x, uint64_t mask, bool is_
   if (!is_taken(x)) return kLayout;
   const c10::DeviceGuard guard(x.device());
   int64_t length = 1;
-  const at::Tensor lines = folded_behind(x, mask, length);
+  // A single dim is folded where it is; several are brought side by side first.
+  const bool is_single = x.dim() > 0 && mask != 0 && (mask & (mask - 1)) == 0;
+  const at::Tensor seen = is_single ? packed(x) : folded_behind(x, mask, length);
+  const int64_t dim = is_single ? c10::llvm::countTrailingZeros(mask) : 1;
+  const int64_t results = seen.numel() / seen.size(dim);
   for (const at::Tensor* out : {&values, &places}) {
     if (!out->defined()) continue;
-    if (out->numel() != lines.size(0) || !out->is_contiguous()) return "an out tensor of another shape";
+    if (out->numel() != results || !out->is_contiguous()) return "an out tensor of another shape";
     if (out->scalar_type() != (out == &values ? x.scalar_type() : at::kLong)) return kLayout;
   }
-  LinePlan plan = plan_of(lines, 1, 1);
+  LinePlan plan = plan_of(seen, dim, 1);
   plan.is_descending = is_most;
-  launch_lines("extreme_lines", op, plan, lines, values, places, true);
+  launch_extremes(op, plan, seen, values, places);
   return nullptr;
 }
 
@@ -218,7 +274,7 @@ const char* fold_whole(const char* op, uint32_t action, const at::Tensor& x, uin
   LinePlan plan = plan_of(lines, 1, 1);
   plan.action = action;
   plan.result_kind = static_cast<uint32_t>(*kind_of(out.scalar_type()));
-  launch_lines("fold_lines", op, plan, lines, out, {}, false);
+  launch_lines("fold_lines", op, plan, lines, out, {}, false, scalar_blocks(plan));
   return nullptr;
 }
 

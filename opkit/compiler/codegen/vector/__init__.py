@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         LARGEST_REPEAT,
         DoesNotFit,
         Launch,
+        cores_for,
         fill_values,
         launch_for,
         pack_values,
@@ -54,6 +55,7 @@ __all__ = [
     "Types",
     "Value",
     "common_types",
+    "cores_for",
     "cpp_type",
     "element_bytes",
     "fill_values",
@@ -78,7 +80,8 @@ __getattr__ = lazy_names(
     {
         "ascendc": ("KernelText", "KernelWriter", "write_kernel"),
         "launch": (
-            *("LARGEST_REPEAT", "DoesNotFit", "Launch", "fill_values", "launch_for"),
+            *("LARGEST_REPEAT", "DoesNotFit", "Launch", "cores_for", "fill_values"),
+            "launch_for",
             *("pack_values", "row_stride", "row_unit", "shares_of"),
             *("tensor_values", "tile_for"),
         ),

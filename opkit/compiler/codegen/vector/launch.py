@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opkit.chips import Chip
+from opkit.chips import REPEAT_BYTES, Chip
 from opkit.errors import UsageError
 
 from ...choices import OWN_CHOICES, Choices
 from ...ir import Dimension, evaluate, product
+from ..core_count import fair_cores
 from ..launch_numbers import (
     Number,
     both,
@@ -36,6 +37,7 @@ __all__ = [
     "DoesNotFit",
     "Launch",
     "Shares",
+    "cores_for",
     "fill_values",
     "launch_for",
     "pack_values",
@@ -56,6 +58,15 @@ _LONGEST_LINE = 15872
 """Columns of a tile that one instruction covers, 64 a repeat: 248 repeats."""
 _LARGEST_STEP = 2040
 """Elements from row to row that an instruction steps over: 255 blocks of 32 bytes."""
+
+
+_COSTS = {
+    **dict.fromkeys(("Exp", "Ln", "Sqrt"), "timing.cost.vec_transcendental.float32"),
+    **dict.fromkeys(("Div", "DivRow", "DivColumn"), "timing.cost.vec_div.any"),
+    **dict.fromkeys(("Select", "Selects"), "timing.cost.vec_select.any"),
+    **dict.fromkeys(("Reduce", "Fold"), "timing.op.WholeReduceSum.float32"),
+}
+"""The chip's number for a repeat of a step; others cost a repeat of the vector unit's own pace."""
 
 
 class DoesNotFit(UsageError):
@@ -118,6 +129,23 @@ def tile_for(plan: Plan, chip: Chip, columns: Any) -> Any:
     return choose(room >= divide_up(stride, 256) * 256, room, 0)
 
 
+def cores_for(plan: Plan, chip: Chip, elements: Number, cores: Number) -> Any:
+    """Return how many cores a launch of so many elements is worth, of those that there are."""
+    passes = plan.program.passes
+    repeats = 0.0
+    for section in passes:
+        for step in section.steps:
+            if step.operation not in ("Load", "Read") and "tile" in step.spaces:
+                repeats += chip.number(_COSTS.get(step.operation, "timing.cost.vec_alu.any"))
+    again = len(passes) if plan.program.schedule in ("parts", "down") else 1
+    return fair_cores(
+        *(chip, elements, cores),
+        vector_cycles=repeats / (REPEAT_BYTES // 4),
+        read_bytes=again * sum(size for _, size in plan.input_bytes),
+        written_bytes=sum(size for _, size in plan.output_bytes),
+    )
+
+
 def launch_for(
     layout: TilingLayout,
     chip: Chip,
@@ -150,9 +178,13 @@ def launch_for(
             f" ({need} bytes already for 256 elements)"
         )
     cores = chip.count("cores.aiv") or chip.count("cores.aic")
-    cores = least(cores, choices.cores) if choices.cores else cores
+    rows = evaluate(domain.rows, sizes)
+    if choices.cores:
+        cores = least(cores, choices.cores)
+    else:
+        cores = cores_for(plan, chip, columns * rows * batches, cores)
     rounds = choices.tiles or 1
-    shares = shares_of(layout, cores, room, columns, evaluate(domain.rows, sizes), batches, rounds)
+    shares = shares_of(layout, cores, room, columns, rows, batches, rounds)
     fill_values(layout, shares.values, sizes, scalars)
     data = pack_values(layout, shares.values)
     return Launch(shares.block_dim, data, shares.split, shares.values)

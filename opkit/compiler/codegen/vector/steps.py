@@ -82,6 +82,12 @@ class Step:
     """Rounding or comparison mode; for Load the tensor."""
     location: Location | None = field(default=None, compare=False)
 
+    @property
+    def spaces(self) -> frozenset[Space]:
+        """What its result and its sources vary along."""
+        values = (self.target, *(s for s in self.sources if isinstance(s, Value)))
+        return frozenset(value.space for value in values)
+
     def __str__(self) -> str:
         arguments = ", ".join(str(source) for source in self.sources)
         mode = f" {self.mode}" if self.mode else ""

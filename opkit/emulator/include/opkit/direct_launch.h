@@ -38,6 +38,17 @@ OPKIT_API opkit_status opkit_launch_direct(const opkit_direct_launch* launch);
 
 /// Cores of the chip that is emulated: of the vector (1) or cube (0) kind.
 OPKIT_API uint32_t opkit_core_count(int32_t is_vector);
+/// What one vector core would do if it did a whole launch.
+typedef struct opkit_core_work {
+  double vector_cycles;
+  double read_bytes;     ///< from global memory
+  double written_bytes;  ///< to global memory
+} opkit_core_work;
+
+/// How many vector cores make a launch the shortest, one at least: each adds its part to the launch's own time and
+/// takes its share of the work, of which copies are no faster than HBM. opkit/compiler/codegen/core_count.py has the
+/// same law.
+OPKIT_API uint32_t opkit_fair_cores(const opkit_core_work* work);
 /// The name of the chip that is emulated; valid for the life of the process.
 OPKIT_API const char* opkit_chip_name(void);
 /// The modelled time of the launches of this process so far, in microseconds: 0 while they are not timed.

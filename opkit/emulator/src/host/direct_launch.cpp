@@ -2,6 +2,7 @@
 #include "opkit/direct_launch.h"
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -107,6 +108,22 @@ opkit_status launch_direct(const opkit_direct_launch& given, std::string& error)
 uint32_t opkit_core_count(int32_t is_vector) {
   const opkit::Chip& chip = opkit::Device::get().chip();
   return is_vector != 0 ? chip.aiv_count : chip.aic_count;
+}
+
+uint32_t opkit_fair_cores(const opkit_core_work* work) {
+  const opkit::Chip& chip = opkit::Device::get().chip();
+  const double limit = std::max(1u, chip.aiv_count);
+  const double cycles_per_us = chip.clock_mhz;
+  const double read_us = work->read_bytes / chip.number("timing.mte2.bytes_per_cycle") / cycles_per_us;
+  const double written_us = work->written_bytes / chip.number("timing.mte3.bytes_per_cycle") / cycles_per_us;
+  const double work_us = std::max({work->vector_cycles / cycles_per_us, read_us, written_us});
+  const double hbm_us = work->read_bytes / chip.number("timing.hbm.bytes_per_second") * 1e6;
+  const double all_us = chip.number("timing.launch.all_cores_us") - chip.number("timing.launch.one_core_us");
+  // Some more than those that could read as fast as HBM gives if none ever waited.
+  constexpr double kSaturation = 1.35;
+  const double worth = std::floor(std::sqrt(work_us * std::max(1.0, limit - 1) / all_us));
+  const double saturated = hbm_us > 0 ? std::ceil(kSaturation * work_us / hbm_us) : limit;
+  return static_cast<uint32_t>(std::min(limit, std::max(1.0, std::min(worth, saturated))));
 }
 
 const char* opkit_chip_name(void) { return opkit::Device::get().chip().name.c_str(); }
