@@ -2,6 +2,7 @@
 #pragma once
 
 #include "global_memory.h"
+#include "indexed_blocks.h"
 #include "kernel_operator.h"
 #include "plans.h"
 
@@ -175,6 +176,8 @@ class Elements {
 __aicore__ inline void move_by_index(GM_ADDR table, GM_ADDR plain, GM_ADDR i0, GM_ADDR i1, GM_ADDR i2, GM_ADDR i3,
                                      const ElementsPlan& plan) {
   GM_ADDR indices[kMaxIndices] = {i0, i1, i2, i3};
+  // What is beyond the table is a fault of the element's own access.
+  if (plan.width > 0 && IndexedBlocks(table, plain, i0, plan).run()) return;
   Elements(table, plain, indices, plan).run();
 }
 

@@ -44,6 +44,8 @@ struct ElementsPlan {
   uint32_t has_rows;       ///< dim 0 lies side by side on both sides, and no number changes along it
   uint32_t cores;          ///< that take part at most; 0: all
   uint32_t rows_together;  ///< put or added by one core: their elements fill whole lines of 64 bytes; 0: each by itself
+  uint32_t width;          ///< columns of the table that a core has all places of at once (IndexedBlocks); 0: it has not
+  uint32_t reserved;
   int64_t table_offset;
   int64_t sizes[kCopyDims];
   int64_t plain_strides[kCopyDims];

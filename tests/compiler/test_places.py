@@ -111,3 +111,62 @@ def test_a_place_outside_of_the_tensor_is_a_fault_at_the_users_line() -> None:
     with pytest.raises(KernelFault, match="MEM-BOUNDS") as fault:
         kernel(np.zeros(4, np.float32), np.array([1, 999], np.int32))
     assert __file__ in str(fault.value)
+
+
+# Columns of which a core has all places; lines; batches; a width that no block of 32 bytes divides.
+BLOCKS = (((60, 70), (33, 70), 0), ((50, 300), (50, 101), 1), ((2, 60, 35), (2, 33, 35), 1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize(("shape", "picked", "axis"), BLOCKS)
+def test_blocks_of_a_table_are_picked_and_put(
+    shape: tuple[int, ...], picked: tuple[int, ...], axis: int, dtype: str
+) -> None:
+    # The scalar unit went to global memory for each; what was put along another axis had one core.
+    rng = np.random.default_rng(4)
+    x, source = rng.integers(0, 99, shape).astype(dtype), rng.integers(0, 99, picked).astype(dtype)
+    places = rng.integers(-shape[axis], shape[axis], picked).astype(np.int32)
+    specs = (Spec("x", shape, dtype), Spec("i", picked, "int32"), Spec("s", picked, dtype))
+    take = oc.compile(lambda x, i: x.apply("take_along", i, axis=axis), *specs[:2], name="take")
+    put = oc.compile(
+        lambda x, i, s: x.apply("put_along", i, s, axis=axis), *specs, name="put_in_order"
+    )
+    with Check(()) as checks:
+        taken, there = take(x, places), put(x, places, source)
+    assert not checks.findings, checks.findings[0]
+    np.testing.assert_array_equal(taken, np.take_along_axis(x, places, axis))
+    expected = x.copy()
+    for at in np.ndindex(*picked):
+        to = list(at)
+        to[axis] = int(places[at])
+        expected[tuple(to)] = source[at]
+    np.testing.assert_array_equal(there, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_what_is_added_at_one_place_is_summed_in_its_block(dtype: str) -> None:
+    x, source = np.ones((8, 40), dtype), np.full((30, 40), 2, dtype)
+    places = np.zeros((30, 40), np.int32)
+    kernel = oc.compile(
+        lambda x, i, s: x.apply("put_along", i, s, axis=0, add=True),
+        *(
+            Spec("x", x.shape, dtype),
+            Spec("i", places.shape, "int32"),
+            Spec("s", source.shape, dtype),
+        ),
+        name="added_in_blocks",
+    )
+    np.testing.assert_array_equal(kernel(x, places, source)[:2, 0], [61, 1])
+
+
+@pytest.mark.parametrize("place", [60, -61])
+def test_a_place_beyond_a_block_is_a_fault(place: int) -> None:
+    places = np.zeros((33, 70), np.int32)
+    places[20, 69] = place
+    kernel = oc.compile(
+        lambda x, i: x.apply("take_along", i, axis=0),
+        *(Spec("x", (60, 70)), Spec("i", places.shape, "int32")),
+        name="take",
+    )
+    with pytest.raises(KernelFault):
+        kernel(np.zeros((60, 70), np.float32), places)

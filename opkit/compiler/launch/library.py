@@ -43,6 +43,8 @@ _WIDE_KINDS = (KINDS["int32"],)
 """Of what has more digits than the vector unit's floats: the scalar unit looks for its extremes."""
 _EXTREME_CYCLES, _SORT_CYCLES = 1 / 8, 2
 """Of the vector unit for an element: a reduction of a repeat, runs of 32 and their merges."""
+_PICK_CYCLES, _PUT_CYCLES = 1, 24
+"""Of an element that is picked by Gather, with its number, and of one that the scalar unit puts."""
 _LEAST_PART = 2048
 """Elements of a line below which no further core shares it."""
 _MOST_WIDTH = 1024
@@ -212,11 +214,14 @@ def _by_places(program: KernelProgram, node: Node, arrays: Sequence[Any], result
     sizes, plain_steps, table_steps, index_steps = zip(*axes, strict=True)
     kind = KINDS[node.output.dtype]
     head = (x.itemsize, move.action, kind, 1, index.itemsize, move.has_rows)
-    plan = struct.pack("=8Iq", *head, move.most_cores, move.rows_together, 0)
+    cycles = _PICK_CYCLES if move.action == 0 else _PUT_CYCLES
+    worth = _fair_cores(program, plain, cycles)
+    width, units = move.block_width(x.itemsize, node.output.dtype, worth)
+    plan = struct.pack("=10Iq", *head, move.most_cores, move.rows_together, width, 0, 0)
     plan += struct.pack("=18q", *sizes, *plain_steps, *table_steps)
     plan += struct.pack("=8q", *index_steps, move.places, move.place_step)
     plan += bytes(64 * (_MOST_INDICES - 1))
-    cores = move.cores(_cores(program), int)
+    cores = min(units, worth) if width else move.cores(_cores(program), int)
     arguments = {"table": table, "plain": plain, "i0": index}
     parameters = ["table", "plain", "i0", "i1", "i2", "i3"]
     _launch(program, node, "move_by_index", arguments, parameters, plan, cores)

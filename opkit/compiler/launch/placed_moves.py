@@ -18,6 +18,9 @@ _GATHER, _PUT, _ADD = 0, 1, 2
 """Its actions."""
 _LINE_BYTES = 64
 """Of a core's data cache."""
+_BLOCK_BYTES = 96 * 1024
+"""Of the table that a core has at once: `IndexedBlocks::kBlockBytes`."""
+_MOST_WIDTH = 1024
 _LEAST_WORK = 256
 """Elements that a core is worth."""
 
@@ -52,6 +55,37 @@ class PlacedMove:
         rows = extent_of(product(axis.extent for axis in self.axes[1:]))
         total = extent_of(product(axis.extent for axis in self.axes))
         return most(1, least(available, rows // self.rows_together, total // _LEAST_WORK))
+
+    def block_width(self, size_bytes: int, dtype: str, cores: int) -> tuple[int, int]:
+        """Return the columns of the table of which a core has all places at once, and how many
+        such blocks there are; 0 columns where they do not fit a core or would not help.
+
+        `block_width` of `torch_npu/csrc/indexing.cpp` has the same rule.
+        """
+        dims = [*self.axes, *[PlacedAxis(1, 0, 0, 0)] * (MOST_AXES - len(self.axes))]
+        across, down = dims[0], dims[1]
+        extents = [d.extent for d in dims]
+        places, step = self.places, self.place_step
+        if not all(isinstance(n, int) for n in (*extents, places, step)):
+            return 0, 0
+        if self.has_rows or (across.plain_step, across.index_step) != (1, 1):
+            return 0, 0
+        picks = self.action == _GATHER
+        if picks and size_bytes not in (2, 4):
+            return 0, 0
+        if self.action == _ADD and dtype not in ("float32", "float16", "bfloat16"):
+            return 0, 0
+        if across.table_step == 0:
+            fits = places * size_bytes <= _BLOCK_BYTES and step == 1
+            return (1, math.prod(extents[1:])) if fits and picks and extents[0] >= 64 else (0, 0)
+        if (across.table_step, down.table_step) != (1, 0) or extents[1] < 2:
+            return 0, 0
+        unit = 32 // min(size_bytes, 4)
+        outer = math.prod(extents[2:])
+        largest = min(_BLOCK_BYTES // (places * size_bytes), _MOST_WIDTH) // unit * unit
+        fair = -(-extents[0] * outer // cores)
+        width = min(largest, max(unit, -(-fair // unit) * unit))
+        return (width, outer * -(-extents[0] // width)) if width else (0, 0)
 
 
 def placed_move(
