@@ -19,6 +19,7 @@ __all__ = ["COMMANDS", "LazyGroup", "group", "main"]
 # Help lines stand here so that `opkit --help` imports no command; a test compares them with
 # the commands' own.
 COMMANDS = {
+    "init": "Write an operator project from options.",
     "gen": "Write an operator project from a prototype JSON.",
     "compile": "Compile a tensor program to fused kernels.",
     "build": "Compile a project's kernels, host code and bindings.",
@@ -29,6 +30,7 @@ COMMANDS = {
     "profile": "Time an operator on the modelled chip, pipe by pipe.",
     "serve": "Serve operators over HTTP, version by version.",
     "dash": "Show a live page of a service and of reports.",
+    "upgrade-project": "Bring a generated project to this opkit.",
     "tune": "Search tile sizes, buffers and blocks on the timing model.",
     "demo": "Take one operator the whole way, command by command.",
     "cc": "Compile Ascend C sources with kernel launches to programs.",
@@ -50,7 +52,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"opkit.cli.{cmd_name}").command
+        command = importlib.import_module(f"opkit.cli.{cmd_name.replace('-', '_')}").command
         if not isinstance(command, click.Command):
             raise TypeError(f"opkit.cli.{cmd_name}.command is not a click command")
         return command

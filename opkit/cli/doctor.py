@@ -14,8 +14,14 @@ __all__ = ["command"]
 
 @click.command("doctor", short_help="Check this machine for what opkit needs.")
 @cache_dir_option(" to look at")
+@click.option(
+    "--fix",
+    is_flag=True,
+    help="Install the Python packages that are missing, by pip, and check again. A compiler and"
+    " torch are not installed: their fix lines say how.",
+)
 @common_options
-def command(*, cache_dir: Path | None, console: Console) -> None:
+def command(*, cache_dir: Path | None, fix: bool, console: Console) -> None:
     """Check this machine for what opkit needs.
 
     Exits with 3 if something is missing that opkit cannot work without.
@@ -23,9 +29,12 @@ def command(*, cache_dir: Path | None, console: Console) -> None:
     Example: opkit doctor
     """
     from opkit.errors import SetupError
-    from opkit.toolchain import check_machine
+    from opkit.toolchain import check_machine, install_missing
 
     checks = check_machine(cache_dir=cache_dir)
+    if fix and any(check.package and not check.ok for check in checks):
+        install_missing(checks, verbose=console.command_line)
+        checks = check_machine(cache_dir=cache_dir)
     missing = [check for check in checks if check.needed and not check.ok]
     if console.json:
         console.emit_json({"ok": not missing, "checks": checks})

@@ -17,6 +17,7 @@ from opkit.dtypes import INT4, TENSOR_DTYPES, DType, find_tensor_dtype
 from opkit.errors import SetupError, UsageError
 from opkit.runtime.allocation import zeros
 from opkit.runtime.device import load_emulator
+from opkit.versions import is_compatible
 
 if TYPE_CHECKING:
     import opkit.emulator._emulator as _emulator
@@ -182,7 +183,7 @@ def _check_manifest(folder: Path, *, abi_version: int) -> None:
         ) from err
     except (OSError, ValueError, KeyError, TypeError) as err:
         raise SetupError(f"{path} cannot be read: {err!r}", help=_REBUILD) from err
-    if _minor(built_by) != _minor(opkit.__version__):
+    if not is_compatible(built_by, opkit.__version__):
         raise SetupError(
             f"{folder} was built by opkit {built_by}; this is opkit {opkit.__version__}",
             help=_REBUILD,
@@ -192,10 +193,6 @@ def _check_manifest(folder: Path, *, abi_version: int) -> None:
             f"{folder} was built for kernel ABI {built_abi}; this opkit has ABI {abi_version}",
             help=_REBUILD,
         )
-
-
-def _minor(version: str) -> tuple[str, ...]:
-    return tuple(version.split(".")[:2])
 
 
 def _zeros(op_type: str, shape: Sequence[int], row: DType) -> _Array:

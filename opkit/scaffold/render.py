@@ -17,6 +17,7 @@ from opkit.scaffold.shapes import output_shapes
 from opkit.scaffold.view import view_operator
 from opkit.schema import LIST_LENGTH, OpSpec, dump, gradient_gap, package_name
 from opkit.templating import render_template
+from opkit.versions import first_incompatible
 
 if TYPE_CHECKING:
     from opkit.scaffold.formula import UnsupportedGradient
@@ -28,6 +29,7 @@ FRAMEWORKS = ("pytorch", "aclnn")
 
 # Template, and the file it becomes; {project} is the project's name.
 _FILES = {
+    ".clangd.jinja": ".clangd",
     ".gitignore.jinja": ".gitignore",
     "CMakeLists.txt.jinja": "CMakeLists.txt",
     "CMakePresets.json.jinja": "CMakePresets.json",
@@ -100,6 +102,7 @@ def render(
     context: dict[str, object] = {
         "project": project,
         "opkit_version": opkit.__version__,
+        "opkit_below": first_incompatible(opkit.__version__),
         "framework": framework,
         "compute_units": compute_units,
         "list_length": LIST_LENGTH,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         run_driver,
     )
     from opkit.toolchain.flags import ARCH_MACROS, CCE_AICORE, chip_macros
-    from opkit.toolchain.health import Check, check_machine
+    from opkit.toolchain.health import Check, check_machine, install_missing
     from opkit.toolchain.home import CMAKE_DIR, find_home, home_variables
     from opkit.toolchain.image import (
         MODES,
@@ -112,6 +112,7 @@ __all__ = [
     "home_variables",
     "host_argv",
     "host_description",
+    "install_missing",
     "is_kernel_template",
     "is_operator_for",
     "load_project",
@@ -172,6 +173,7 @@ __getattr__ = lazy_names(
         "health": (
             "Check",
             "check_machine",
+            "install_missing",
         ),
         "home": (
             "CMAKE_DIR",

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from opkit.errors import SetupError
 from opkit.folders import cache_folder
 from opkit.toolchain.compiler import find_compiler, install_line
 
-__all__ = ["Check", "check_machine"]
+__all__ = ["Check", "check_machine", "install_missing"]
 
 _OLDEST_PYTHON = (3, 10)
 _FREE_BYTES = 512 << 20
@@ -48,6 +49,8 @@ class Check:
     """What was found."""
     fix: str = ""
     """The next step where it is not ok."""
+    package: str = ""
+    """What pip installs to mend it; empty where that is not done without being asked for."""
 
 
 def check_machine(*, cache_dir: Path | None = None) -> tuple[Check, ...]:
@@ -64,6 +67,29 @@ def check_machine(*, cache_dir: Path | None = None) -> tuple[Check, ...]:
         _package("torch", needed=False),
         *_disk(cache_dir or cache_folder()),
     )
+
+
+def install_missing(
+    checks: Sequence[Check], *, verbose: Callable[[list[str]], None] | None = None
+) -> None:
+    """Install the packages of failed checks into this Python, by its own pip.
+
+    Raises:
+        SetupError: pip failed; carries its last line.
+    """
+    names = [check.package for check in checks if check.package and not check.ok]
+    argv = [sys.executable, "-m", "pip", "install", *dict.fromkeys(names)]
+    if verbose is not None:
+        verbose(argv)
+    done = subprocess.run(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    if done.returncode != 0:
+        lines = done.stdout.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise SetupError(
+            f"pip could not install {', '.join(names)}: {lines[-1]}",
+            help=f"run it yourself: {' '.join(argv)}",
+        )
 
 
 def _python() -> Check:
@@ -131,7 +157,8 @@ def _emulator_library() -> Check:
 def _package(name: str, *, needed: bool, module: str | None = None) -> Check:
     fix = f"{sys.executable} -m pip install {name}"
     if importlib.util.find_spec(module or name) is None:
-        return Check(name, False, needed, "not installed", fix=fix)
+        package = "" if name == "torch" else name  # hundreds of megabytes, of several kinds
+        return Check(name, False, needed, "not installed", fix=fix, package=package)
     try:
         version = importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -143,7 +170,8 @@ def _program(name: str, *, needed: bool, why: str) -> Check:
     path = shutil.which(name)
     fix = f"{sys.executable} -m pip install {name}"
     if path is None and importlib.util.find_spec(name) is None:
-        return Check(name, False, needed, f"not found ({why} needs it)", fix=fix)
+        detail = f"not found ({why} needs it)"
+        return Check(name, False, needed, detail, fix=fix, package=name)
     return Check(name, True, needed, path or f"the Python package {name}")
 
 

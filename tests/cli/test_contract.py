@@ -331,7 +331,7 @@ LONG = {
     "serve": (),  # tests/cli/test_serve.py: calls that are under way are answered
     "demo": (),  # runs the commands above
     **dict.fromkeys(("gen", "compile", "build", "explain", "dash", "cc", "targets"), ()),
-    **dict.fromkeys(("doctor", "log", "isa"), ()),
+    **dict.fromkeys(("init", "upgrade-project", "doctor", "log", "isa"), ()),
 }
 
 

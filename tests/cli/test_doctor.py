@@ -54,3 +54,20 @@ def test_json_carries_the_verdict(
     document = json.loads(capsys.readouterr().out)
     assert document["ok"] is (code == 0)
     assert [row["name"] for row in document["checks"]] == [check.name for check in found]
+
+
+def test_fix_installs_what_pip_can_and_checks_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ninja = Check("ninja", False, False, "not found", fix="pip install ninja", package="ninja")
+    rounds = iter([(GOOD, ninja, OPTIONAL), (GOOD, Check("ninja", True, False, "1.13"))])
+    monkeypatch.setattr(opkit.toolchain, "check_machine", lambda **options: next(rounds))
+    asked: list[list[str]] = []
+    monkeypatch.setattr(
+        opkit.toolchain,
+        "install_missing",
+        lambda checks, verbose: asked.append([c.package for c in checks if not c.ok]),
+    )
+    assert run_guarded(group, ["doctor", "--fix"]) == 0
+    assert asked == [["ninja", ""]]  # torch has none: it is not installed unasked
+    assert "ok  ninja" in capsys.readouterr().out

@@ -409,3 +409,46 @@ def test_a_disk_that_is_full_is_not_the_users_mistake(
     monkeypatch.setenv("CXX", str(compiler))
     with pytest.raises(SetupError, match=r"a disk is full: .*a\.o: No space left on device"):
         workshop.build()
+
+
+def test_an_editor_finds_the_options_of_each_source(workshop) -> None:
+    # clangd used to mark every line of a kernel: it knew neither the headers nor DTYPE_X.
+    work = workshop.build().folder.parent / "opkit.work"
+    entries = json.loads((work / "compile_commands.json").read_text())
+    by_file = {Path(entry["file"]).relative_to(workshop.root): entry for entry in entries}
+    assert set(by_file) == {Path("op_kernel/twice.cpp"), Path("op_host/twice.cpp")}
+    kernel = by_file[Path("op_kernel/twice.cpp")]["arguments"]
+    assert "-DDTYPE_X=half" in kernel
+    assert "-isystem" in kernel
+    # What clang does not have is an error in an editor, and what links is of no use there.
+    assert not {"-s", "-fno-gnu-unique", "-shared"} & set(kernel)
+    assert not any(word.startswith(("-l", "-Wl,")) for word in kernel)
+
+
+def test_an_editor_has_them_while_a_source_does_not_compile(workshop) -> None:
+    source = workshop.root / "op_host" / "twice.cpp"
+    source.write_text(source.read_text() + "\nthis is no C++\n")
+    with pytest.raises(BuildError):
+        workshop.build()
+    assert list(workshop.root.rglob("compile_commands.json"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("clangd") is None, reason="clangd is not installed")
+def test_clangd_has_no_error_in_generated_sources(tmp_path: Path) -> None:
+    prototype = Path(__file__).parents[2] / "examples" / "prototypes" / "rmsnorm.json"
+    project = tmp_path / "rmsnorm"
+    opkit_command = [sys.executable, "-m", "opkit"]
+    for arguments in (["gen", "-i", str(prototype), "-o", str(project)], ["build", str(project)]):
+        subprocess.run([*opkit_command, *arguments], check=True, capture_output=True)
+    kernels = sorted((project / "op_kernel").glob("*.cpp"))
+    assert len(kernels) == 2
+    for kernel in (*kernels, project / "op_host" / "rmsnorm.cpp"):
+        done = subprocess.run(
+            ["clangd", f"--check={kernel}"],
+            cwd=project,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "All checks completed, 0 errors" in done.stderr, done.stderr[-2000:]

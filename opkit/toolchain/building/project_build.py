@@ -36,6 +36,7 @@ from opkit.toolchain.building.command import (
 )
 from opkit.toolchain.building.described import HostDescription, ask_host, parse_description
 from opkit.toolchain.building.digests import FileStat
+from opkit.toolchain.building.editor import COMPILE_COMMANDS, compile_commands
 from opkit.toolchain.building.manifest import (
     KERNEL_NAMES,
     MANIFEST_NAME,
@@ -324,6 +325,9 @@ class _Build:
         self, units: Sequence[CompileUnit], links: Sequence[LinkUnit], jobs: int
     ) -> list[UnitResult]:
         """Make all units and publish them."""
+        # Before they compile: an editor is of most use while something does not.
+        commands = compile_commands(units, compiler=self._compiler, root=self.project.root)
+        _write_if_changed(self._work / COMPILE_COMMANDS, commands)
         results = self._make_libraries(units, links, jobs)
         # A host library without the emulator's registers nothing that could be asked.
         headers = self._build_described(results, jobs) if self._toolkit.library is not None else {}
