@@ -26,7 +26,7 @@ COMMANDS = {
     "test": "Check an operator's results against its golden.",
     "check": "Find memory, race, sync and queue bugs in kernels.",
     "debug": "Step through a kernel, forwards and backwards.",
-    "explain": "Tell what a class of finding means and how to mend it.",
+    "explain": "Explain a class of finding and how to mend it.",
     "profile": "Time an operator on the modelled chip, pipe by pipe.",
     "serve": "Serve operators over HTTP, version by version.",
     "dash": "Show a live page of a service and of reports.",

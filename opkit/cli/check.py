@@ -166,7 +166,7 @@ def command(
     --mutate deletes or weakens each synchronisation of its kernels, shortens each copy and shifts
     each offset, one at a time in a scratch copy, and says which of these mutants a check or a test
     notices. Behind "--" stands a program that "opkit cc" has linked, or a .py file, with its
-    arguments. Exits 1 when something is found; "opkit explain CLASS" tells what that means.
+    arguments. Exits 1 when something is found; "opkit explain CLASS" explains a class.
 
     Example: opkit check gelu_custom --tool racecheck --sarif check.sarif
 

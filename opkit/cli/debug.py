@@ -49,7 +49,7 @@ _GIGABYTE = 1 << 30
     "--standard",
     metavar="NAME",
     shell_complete=complete_standard,
-    help="The precision standard that tells which elements are off.",
+    help="The precision standard that decides which elements are off.",
 )
 @click.option(
     "-e",

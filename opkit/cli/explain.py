@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("explain", short_help="Tell what a class of finding means and how to mend it.")
+@click.command("explain", short_help="Explain a class of finding and how to mend it.")
 @click.argument("id", metavar="[CLASS]", required=False, shell_complete=complete_class)
 @common_options
 def command(*, id: str | None, console: Console) -> None:
-    """Tell what a class of finding means and how to mend it.
+    """Explain a class of finding and how to mend it.
 
     CLASS is the id that "opkit check" prints; without one, all classes are listed.
 

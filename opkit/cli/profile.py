@@ -154,7 +154,7 @@ def command(
 
     PROJECT is its folder, or any folder inside it; the working directory by default. It is built
     first where needed, launched once, and timed by a model of the chip: no time printed here was
-    measured. docs/profile.md tells how far the model is from published measurements. Behind "--"
+    measured. docs/profile.md says how far the model is from published measurements. Behind "--"
     stands a program that "opkit cc" has linked, or a .py file, with its arguments: each launch is
     timed, the longest is shown.
 

@@ -141,7 +141,7 @@ def command(
     check, and never slower than what was there. The sizes go to op_host/<operator>_tuning.inc,
     which the generated TilingFunc reads. PROGRAM.py is what opkit compile takes. Behind "--" stands
     a program whose constants --constexpr and --field name. What was measured is kept: a run that
-    was ended goes on where it stood. docs/tuning.md tells more.
+    was ended goes on where it stood. See docs/tuning.md.
 
     Example: opkit tune gelu_custom --shape 1048576 --html landscape.html
 

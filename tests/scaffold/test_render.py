@@ -103,7 +103,7 @@ NAMES = ["gelu_custom", "add_custom", "reduce_max_custom", "mixed"]
 
 def test_the_tree_is_the_documented_one() -> None:
     documented = """
-        .gitignore .github/workflows/ci.yml CMakeLists.txt CMakePresets.json README.md
+        .clangd .gitignore .github/workflows/ci.yml CMakeLists.txt CMakePresets.json README.md
         benchmarks/benchmark_gelu_custom.py build.sh gelu_custom.json
         gelu_custom/__init__.py gelu_custom/__init__.pyi gelu_custom/_torch.py
         gelu_custom/golden.py gelu_custom/py.typed
