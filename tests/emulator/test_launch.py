@@ -207,16 +207,24 @@ def test_an_interrupt_ends_a_launch_and_the_device_works_again(compile_kernel, t
     run(np.ones(4, dtype=np.int32), block_dim=4)
 
 
-# The loop of the second one has no instruction, so that only a signal reaches it.
+# The loops but the first have no instruction, so that only a signal reaches them.
 ENDLESS = {
     "of instructions": "while (out.GetValue(0) == 0) {}",
     "of plain C++": "volatile bool goes_on = flag == 0; while (goes_on) {}",
+    # These used to end after two minutes and more: no signal found them in the kernel's own code.
+    "of printf": 'char text[16]; for (;;) std::snprintf(text, 16, "%d", 1);',
+    "of malloc": "for (;;) { void* volatile room = std::malloc(64); std::free(room); }",
+    "of calls that wait": "for (;;) usleep(1000);",
 }
 
 
 def endless(compile_kernel, loop: str):
     return compile_kernel(
         """
+        #include <cstdio>
+        #include <cstdlib>
+        #include <unistd.h>
+
         extern "C" __global__ __aicore__ void kernel(GM_ADDR y, uint32_t flag) {
           GlobalTensor<int32_t> out;
           out.SetGlobalBuffer((__gm__ int32_t*)y);

@@ -131,15 +131,57 @@ uintptr_t program_counter(const void* context) {
 #endif
 }
 
-/// A core whose launch was stopped leaves where it is, if that is the kernel's own code: there no lock is held and
-/// nothing of the emulator is half done. `context` is where a signal has stopped this thread.
-void leave_kernel_code(const void* context) {
+bool has_stopped_core() {
   const Worker* worker = this_thread_worker();
-  if (worker == nullptr || worker->running_slot() == nullptr) return;
+  if (worker == nullptr || worker->running_slot() == nullptr) return false;
   const Core& core = worker->running_slot()->running.core;
+  return core.index >= core.launch->stop_from.load();
+}
+
+/// Sets whether each instruction of a thread raises SIGTRAP, from where a signal has stopped it. False where the host
+/// cannot.
+bool set_steps(void* context, bool is_on) {
+#if defined(__x86_64__)
+  constexpr greg_t kTrapFlag = 1 << 8;
+  greg_t& flags = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL];
+  flags = is_on ? flags | kTrapFlag : flags & ~kTrapFlag;
+  return true;
+#else
+  return static_cast<void>(context), static_cast<void>(is_on), false;
+#endif
+}
+
+constexpr uint32_t kMostSteps = 100000;
+thread_local uint32_t steps_left = 0;
+
+void on_step(int signal, siginfo_t* info, void* context);
+
+/// A core whose launch was stopped leaves where it is, if that is the kernel's own code: there no lock is held and
+/// nothing of the emulator is half done. Where it is in a function that the kernel calls, such as printf, it goes on
+/// step by step until it is back, for so many steps at most. `context` is where a signal has stopped this thread.
+void leave_kernel_code(void* context) {
+  if (!has_stopped_core()) return;
   const uintptr_t at = program_counter(context);
-  if (core.index < core.launch->stop_from.load() || at < kernel_code.begin || at >= kernel_code.end) return;
-  leave_stopped_launch(nullptr);
+  if (at >= kernel_code.begin && at < kernel_code.end) leave_stopped_launch(nullptr);
+  struct sigaction step{};
+  step.sa_sigaction = on_step;
+  step.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  struct sigaction before{};
+  sigaction(SIGTRAP, nullptr, &before);
+  // A debugger's or a program's own traps stay theirs.
+  if (before.sa_sigaction != on_step && (before.sa_handler != SIG_DFL || sigaction(SIGTRAP, &step, nullptr) != 0)) {
+    return;
+  }
+  steps_left = set_steps(context, true) ? kMostSteps : 0;
+}
+
+void on_step(int, siginfo_t*, void* context) {
+  const uintptr_t at = program_counter(context);
+  const bool is_stopped = has_stopped_core();
+  if (is_stopped && at >= kernel_code.begin && at < kernel_code.end) leave_stopped_launch(nullptr);
+  const bool goes_on = is_stopped && steps_left > 0;
+  steps_left -= goes_on ? 1 : 0;
+  set_steps(context, goes_on);
 }
 
 bool is_handled(const struct sigaction& action) {
@@ -153,9 +195,13 @@ void on_stop(int signal, siginfo_t* info, void* context) {
   }
 }
 
+/// All but the calling thread, which sees to itself: pthread_kill blocks all signals for a while, and a thread that
+/// goes step by step ends there.
 void wake_workers() {
+  const pthread_t self = pthread_self();
   for (const std::atomic<pthread_t>& place : worker_threads) {
-    if (const pthread_t thread = place.load(); thread != 0) pthread_kill(thread, kStop);
+    const pthread_t thread = place.load();
+    if (thread != 0 && pthread_equal(thread, self) == 0) pthread_kill(thread, kStop);
   }
 }
 
@@ -351,6 +397,12 @@ void stop_launch(double seconds) {
   if (!launch->is_interrupted.exchange(true)) stopped_after.store(seconds);
   launch->stop_from.store(0);
   wake_workers();
+}
+
+void hurry_interrupted_launch() {
+  const std::lock_guard<std::mutex> guard(interruptible_lock);
+  const LaunchState* launch = interruptible.load();
+  if (launch != nullptr && launch->is_interrupted.load()) wake_workers();
 }
 
 void leave_stopped_launch(const Instr* instr) {

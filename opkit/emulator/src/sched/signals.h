@@ -41,6 +41,9 @@ void count_progress();
 /// until the launch has ended: a core may be in code that is not the kernel's.
 void stop_launch(double seconds);
 
+/// Reminds the cores of a launch that SIGINT or SIGTERM has stopped, as stop_launch() does when it is called again.
+void hurry_interrupted_launch();
+
 /// What a core does at an instruction once its launch has been stopped: it leaves, and says why where time is the
 /// reason.
 [[noreturn]] void leave_stopped_launch(const Instr* instr);

@@ -31,6 +31,7 @@ void TimeLimit::watch() {
   Clock::time_point since = Clock::now();
   std::unique_lock<std::mutex> guard(lock_);
   while (!end_.wait_for(guard, look, [this] { return is_over_; })) {
+    hurry_interrupted_launch();
     const LaunchProgress now = launch_progress();
     if (now.steps != seen.steps || now.is_running != seen.is_running || !now.is_running) {
       seen = now;
