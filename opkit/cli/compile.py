@@ -224,7 +224,9 @@ def _print(
                 console.result(f"    schedule {note.schedule}{room if note.scratch_slots else ''}")
             if note.largest_tile:
                 console.result(f"    largest tile: {note.largest_tile} elements")
-            if note.cores:
+            if note.cores and not note.tiles:
+                console.result(f"    {note.cores} cores")
+            elif note.cores:
                 console.result(
                     f"    {note.cores} cores, room for {note.tile} elements a tile,"
                     f" {note.tiles} tiles or rows"

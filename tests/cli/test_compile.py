@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from opkit import compiler as oc
 from opkit.cli import main
+from opkit.profiling import Profile
 
 PROGRAM = """
 def norm(x: "float16[M, 64]", weight: "float16[64]"):
@@ -121,6 +123,26 @@ def test_a_page_shows_a_products_blocks(tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_target_without_stages_says_so(fixed: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, fixed, "--target", "cpp", "--dump", "plan")
     assert code == 2 and "--target cpp has no stages" in err
+
+
+def test_sorts_and_moves_are_explained_as_they_are_launched(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Their rows used to be blank.
+    path = tmp_path / "moves.py"
+    path.write_text(
+        'def f(x: "float16[M, 64]", i: "int32[M]"):\n'
+        '    y = x.apply("sort", axis=-1)\n'
+        '    return y.T, x.apply("take", i, axis=0)\n'
+    )
+    program = oc.compile(oc.load_program(path))
+    arrays = oc.random_arrays(program.graph, {"M": 256})
+    with Profile(event_limit=0) as session:
+        program(*arrays)
+    launched = [f"    {timeline.block_dim} cores" for timeline in session.timelines]
+    code, out, _ = run(capsys, str(path), "--explain", "--size", "M=256")
+    assert code == 0 and "schedule lines: a core sorts whole ones in UB" in out
+    assert [line for line in out.splitlines() if line.endswith(" cores")] == launched
 
 
 def test_blocks_of_a_product_are_explained(

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .host_tiling import bytes_text, extent_cpp, launch_function, size_parameter, sizes_of
     from .host_types import type_sizes
     from .hosted import HostedKernel, OperatorKernel, Share, operator_kernels, shares_of_kernel
+    from .rehearsal import launched_cores
 
 __all__ = [
     "Compiled",
@@ -21,6 +22,7 @@ __all__ = [
     "compile",
     "extent_cpp",
     "launch_function",
+    "launched_cores",
     "operator_kernels",
     "shares_of_kernel",
     "size_parameter",
@@ -50,5 +52,6 @@ __getattr__ = lazy_names(
             "operator_kernels",
             "shares_of_kernel",
         ),
+        "rehearsal": ("launched_cores",),
     },
 )

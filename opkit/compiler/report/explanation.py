@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..codegen import DoesNotFit, cut_of, fitting_launch, product_launch, tile_for
+from ..launch import launched_cores
 from ..passes import Group
 
 if TYPE_CHECKING:
@@ -15,6 +16,19 @@ if TYPE_CHECKING:
 
 __all__ = ["KernelNote", "explain", "stage_text"]
 
+_SCHEDULES = {
+    "sort": "lines: a core sorts whole ones in UB, by runs of 32 that it merges",
+    "argmax": "lines: their largest element and its place; several cores share a long one",
+    "argmin": "lines: their smallest element and its place; several cores share a long one",
+    "whole_sum": "lines: the scalar unit adds their whole numbers up",
+    "random_uniform": "tiles: Philox, by the vector unit",
+    "arange": "tiles: counted up by the vector unit",
+    "take": "rows of a table are copied, each to the index that names it",
+    "take_along": "elements are picked at the places that indices name",
+    "put_along": "elements are put at the places that indices name, after a copy",
+    "attention": "blocks of queries and keys: cube cores multiply, vector cores keep sums of rows",
+}
+"""What kernels do that are neither loops over elements nor products, by their kind."""
 STAGES = ("traced", "graph", "fused", "steps", "plan", "split", "ascendc")
 
 
@@ -67,7 +81,9 @@ def _note(stages: Stages, group: Group, sizes: Mapping[str, int] | None) -> Kern
             *(launched.cores, tile, cut.blocks),
         )
     if not kernels:
-        return KernelNote(group.name, group.kind, names, group.why, "", 0.0, 0, 0, 0, 0, 0)
+        schedule = _SCHEDULES.get(group.kind, "pieces are copied; nothing is computed")
+        cores = launched_cores(stages, group, sizes) if sizes is not None else 0
+        return KernelNote(group.name, group.kind, names, group.why, schedule, 0, 0, 0, cores, 0, 0)
     kernel = kernels[0]
     cores = tile = tiles = 0
     if sizes is not None:
