@@ -12,6 +12,7 @@ import math
 from opkit.testing.cases.cases import LIST_LENGTH, Shape
 from opkit.testing.cases.pooling_cases import POOLING_CASES
 from opkit.testing.cases.quantising_cases import QUANTISING_CASES
+from opkit.testing.cases.resizing_cases import RESIZING_CASES
 from opkit.testing.cases.together import (
     POSITIVE,
     PROBABILITY,
@@ -38,6 +39,7 @@ _PRODUCTS = tuple(
 TOGETHER: dict[str, tuple[Together, ...]] = {
     **POOLING_CASES,
     **QUANTISING_CASES,
+    **RESIZING_CASES,
     "ada_layer_norm_grad": tuple(
         Together(
             (

@@ -9,6 +9,7 @@ from opkit.testing.references.indexing_formulas import INDEXING
 from opkit.testing.references.loss_formulas import LOSSES
 from opkit.testing.references.pooling_formulas import POOLING
 from opkit.testing.references.quantising_formulas import QUANTISING
+from opkit.testing.references.resizing_formulas import RESIZING
 from opkit.testing.references.vision_formulas import VISION
 
 __all__ = ["WRITTEN_OUT"]
@@ -197,6 +198,7 @@ WRITTEN_OUT: dict[str, tuple[str, ...]] = {
     **LOSSES,
     **POOLING,
     **QUANTISING,
+    **RESIZING,
     **VISION,
     "accumulate_n": ("sum({0})",),
     "acos_grad": ("-{dy} * torch.rsqrt(1 - {0} ** 2)",),

@@ -115,6 +115,7 @@ SETS_NO_VALUE = frozenset(
         "offset_x",
         "enable_hf32",
         "op_impl_mode",
+        "scheduler_mode",
         "opImplMode",
         "use_locking",
         "y_dtype",
