@@ -103,6 +103,13 @@ _ARCHITECTURE = re.compile(r"\bdav-\w?\d{3,4}\b", re.IGNORECASE)
 _PRODUCT = re.compile(
     r"^\|\s*(?P<name>(?:Ascend|Atlas) [^|]*?)\s*\|\s*(?:[>=≥]+\s*CANN|√|支持|yes\b)", re.M | re.I
 )
+# The same as a list of points, in the section that says so.
+_PRODUCT_SECTION = re.compile(
+    r"^#+[^\n]*(?:支持的产品|产品支持|supported products|product support)[^\n]*\n"
+    r"(?P<text>.*?)(?=^#|\Z)",
+    re.M | re.S | re.I,
+)
+_PRODUCT_BULLET = re.compile(r"^\s*[-*]\s+(?:<term>)?((?:Ascend|Atlas) [^<\n]*[^<\s])", re.M)
 _OUR_PRODUCT = re.compile(
     r"Atlas A[23](?!\d)|Atlas 推理系列产品|Atlas inference (?:series )?product", re.IGNORECASE
 )
@@ -350,6 +357,9 @@ def refused_chip(log: str, sources: Iterable[str]) -> str | None:
 def other_products(readme: str) -> str | None:
     """Return the products that a README says its sample is for, where opkit emulates none."""
     names = [match["name"] for match in _PRODUCT.finditer(readme)]
+    section = _PRODUCT_SECTION.search(readme)
+    if section is not None:
+        names += _PRODUCT_BULLET.findall(section["text"])
     if not names or any(_OUR_PRODUCT.search(name) for name in names):
         return None
     return ", ".join(dict.fromkeys(names))

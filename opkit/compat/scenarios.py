@@ -15,6 +15,7 @@ __all__ = ["Scenario", "scenarios_of"]
 
 _MOST_VALUES = 64
 _MOST_SCENARIOS = 128
+_RULE = re.compile(r"^\s*\|?[\s:|-]*-{3}[\s:|-]*$")
 _RANGE = re.compile(r"^(\d+)\s*(?:-|~|to|\.\.)\s*(\d+)$")
 
 
@@ -120,7 +121,11 @@ def _from_comparisons(name: str, cmake: str) -> list[str]:
 
 def _from_table(name: str, readme: str) -> list[str]:
     """| `X` | `1` (default), `2`, `3` | ... |"""
-    for line in readme.splitlines():
+    lines = readme.splitlines()
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        # A table's heading names columns: "| X | Task Duration |" gives no values.
+        if _RULE.match(below):
+            continue
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if len(cells) < 2 or cells[0].strip("`* ") != name:
             continue

@@ -228,5 +228,13 @@ def test_a_readme_says_which_products_its_sample_is_for() -> None:
     assert other_products(table + "| Atlas A2训练系列产品 | >=CANN 9.0.0 |\n") is None
     assert other_products(table + "| Atlas Inference Series Products | >= CANN 9 |\n") is None
     assert other_products("for the Ascend 950") is None
+    # 79 scenarios were configured to learn what a list of points says.
+    points = (
+        "## 支持的产品\n\n- Ascend 950PR/Ascend 950DT\n\n## 目录\n\n- Atlas A2 serves as well\n"
+    )
+    assert other_products(points) == "Ascend 950PR/Ascend 950DT"
+    both = "## Supported Products\n- Ascend 950PR\n- Atlas A2 Training Series Products\n"
+    assert other_products(both) is None
+    assert other_products("## Notes\n- Ascend 950PR is faster\n") is None
     small = "| Atlas 200I/500 A2 Inference Products | >= CANN 9.0.0 |"
     assert other_products(small) == "Atlas 200I/500 A2 Inference Products"

@@ -55,6 +55,13 @@ def test_without_a_statement_there_is_the_readmes_scenario_alone(tmp_path: Path)
     assert names(tmp_path, "project(x)") == [""]
 
 
+def test_the_heading_of_a_table_states_no_values(tmp_path: Path) -> None:
+    # It gave the scenarios "Thread", "Block", "Count" and "Task".
+    heading = "| SCENARIO_NUM | Thread Block Count | Task Duration(us) |"
+    table = f"\n{heading}\n|:---|---|---:|\n| 1 | 64 | 2 |\n"
+    assert names(tmp_path, "project(x)", README + table) == [""]
+
+
 def test_the_architecture_is_no_scenario(tmp_path: Path) -> None:
     cmake = 'if(NOT CMAKE_ASC_ARCHITECTURES MATCHES "^dav-(2201|3510)$")'
     assert names(tmp_path, cmake) == [""]
