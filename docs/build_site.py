@@ -19,6 +19,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from source_pages import api_page, headers_page
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 OUTSIDE = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md"}
@@ -56,6 +58,8 @@ def stage(folder: Path) -> None:
     shutil.copytree(DOCS, folder, ignore=shutil.ignore_patterns("__pycache__"))
     for name, staged in OUTSIDE.items():
         shutil.copy(ROOT / name, folder / staged)
+    (folder / "api.md").write_text(api_page(ROOT), encoding="utf-8")
+    (folder / "headers.md").write_text(headers_page(ROOT), encoding="utf-8")
     for page in folder.rglob("*.md"):
         source = source_of(page.relative_to(folder))
         text = page.read_text(encoding="utf-8")
