@@ -208,6 +208,33 @@ def test_an_operator_projects_own_cmake_makes_a_package_that_installs(here: Path
     assert (target / "vendors" / "mine" / "op_api" / "include" / "aclnn_scaled.h").is_file()
 
 
+def test_a_packages_install_folder_has_what_tutorials_source(tmp_path: Path) -> None:
+    # It had no bin/set_env.bash, and the next command of each tutorial sources it.
+    (tmp_path / "built").mkdir()
+    (tmp_path / "built" / "manifest.json").write_text("{}")
+    maker = tmp_path / "maker.sh"
+    maker.write_text((CMAKE_DIR / "package.sh.in").read_text().replace("@name@", "mine"))
+    package = tmp_path / "mine.run"
+    subprocess.run(["sh", maker, "--pack", tmp_path / "built", package], check=True)
+    where = tmp_path / "my operators"
+    subprocess.run([package, "--install-path=my operators"], cwd=tmp_path, check=True)
+    script = 'source "$0"; echo "$ASCEND_CUSTOM_OPP_PATH $LD_LIBRARY_PATH"'
+    for before, after in (("", ""), ("/one", ":/one")):
+        environment = {"PATH": os.environ["PATH"]}
+        if before:
+            environment |= {"ASCEND_CUSTOM_OPP_PATH": before, "LD_LIBRARY_PATH": before}
+        ran = subprocess.run(
+            ["bash", "-c", script, where / "vendors/mine/bin/set_env.bash"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        folder = where / "vendors" / "mine"
+        assert ran.stdout == f"{folder}{after} {folder}/op_api/lib{after}\n"
+    assert (where / "vendors/mine/manifest.json").is_file()
+
+
 @pytest.mark.slow
 def test_an_operator_projects_static_library_installs_and_links(here: Path) -> None:
     assert _configure("STATIC").returncode == 0
