@@ -52,7 +52,7 @@ def test_stages_are_verified(program: str, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_notes_come_as_json(program: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, program, "--json", "--size", "M=100")
+    code, out, _ = run(capsys, program, "--json", "--size", "M=1000")
     (kernel,) = json.loads(out)["kernels"]
     assert code == 0 and kernel["schedule"] == "rows" and kernel["cores"] > 0
 
@@ -100,10 +100,10 @@ def test_a_page_shows_graph_kernels_tiles_and_memory(
     program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "norm.html"
-    code, out, _ = run(capsys, program, "--html", str(page), "--size", "M=100")
+    code, out, _ = run(capsys, program, "--html", str(page), "--size", "M=1000")
     text = page.read_text()
     assert code == 0 and out == ""
-    assert "norm: 1 kernel for Ascend910B2" in text and "M = 100" in text
+    assert "norm: 1 kernel for Ascend910B2" in text and "M = 1000" in text
     # A box for each tensor, a bar for each core and for each value in the unified buffer.
     assert text.count('class="dark"') >= 2 * 8 and "core 3: " in text
     assert "scratch 0" in text and "buffers of 196608 bytes" in text
