@@ -1,7 +1,9 @@
 """Fit the timing model to published measurements and print the table of docs/profile.md.
 
-    python benchmarks/timing/calibrate.py [--write]
+    python benchmarks/timing/calibrate.py [--benchmark DIR --library DIR] [--write]
 
+`--benchmark` is a checkout of the public benchmark of operators, `--library` one of the library
+whose operators it measures: with both, its rows are built, run and fitted, too (libraries.py).
 `--write` puts the table into docs/profile.md, and the fitted constants and the error band into the
 chip's file; build the emulator anew after that.
 """
@@ -13,14 +15,26 @@ import json
 import math
 import os
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fit import PARAMETERS, Errors, Fit, errors, fit, left_out_errors
-from published import CLOCK_MHZ, ORDERS, PUBLISHED, Model
+from fit import (
+    LIBRARY_PARAMETERS,
+    PARAMETERS,
+    SAMPLES_ALONE,
+    Errors,
+    Fit,
+    Laws,
+    errors,
+    fit,
+    left_out_errors,
+)
+from libraries import library_rows, loaded
+from published import ORDERS, PUBLISHED, Model
 
 from opkit import runtime
-from opkit.profiling import BAND, advise, read_timeline
+from opkit.profiling import SHORT_TASK_US, advise, band_key, read_timeline
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "profile.md"
@@ -50,26 +64,23 @@ def off(error: float) -> float:
 
 def bands(rows: Sequence[Model], left_out: Errors) -> dict[str, float]:
     """Return the half-widths of the error bands: whole numbers of percent, by key."""
-    classes = {model.row.row: model.row.kernel_class for model in rows}
+    every_key: dict[str, list[tuple[str, float]]] = {}
+    for model in rows:
+        for quantity, measured in model.row.measured.items():
+            error = left_out[model.row.row, quantity]
+            key = band_key("{}", shown(quantity), measured * (1 + error))
+            every_key.setdefault(key, []).append((model.row.kernel_class, off(error)))
     result = {}
     for kernel_class in CLASSES:
-        for wanted in QUANTITIES:
-            every = [
-                (classes[row], off(error))
-                for (row, quantity), error in left_out.items()
-                if row in classes and shown(quantity) == wanted
-            ]
+        for key, every in every_key.items():
             own = sorted(error for found, error in every if found == kernel_class)
             others = sorted(error for _, error in every)
-            if not others:
-                continue
             wide = _quantile(others)
             if len(own) < FEWEST:
                 wide = max(wide, BEYOND * max(own, default=0.0)) if own else BEYOND * wide
             else:
                 wide = _quantile(own)
-            key = BAND.format(kernel_class=kernel_class, quantity=wanted)
-            result[key] = float(max(1, math.ceil(100 * wide)))
+            result[key.format(kernel_class)] = float(max(1, math.ceil(100 * wide)))
     return result
 
 
@@ -89,23 +100,29 @@ def coverage(rows: Sequence[Model], left_out: Errors) -> dict[str, tuple[int, in
                 continue
             for quantity in model.row.measured:
                 wanted = shown(quantity)
-                key = BAND.format(kernel_class=model.row.kernel_class, quantity=wanted)
+                error = left_out[model.row.row, quantity]
+                time_us = model.row.measured[quantity] * (1 + error)
+                key = band_key(model.row.kernel_class, wanted, time_us)
                 if key not in found:
                     continue
+                wanted = "short task" if "short_task" in key else wanted
                 count = result.setdefault(wanted, [0, 0])
-                count[0] += 100 * off(left_out[model.row.row, quantity]) <= found[key]
+                count[0] += 100 * off(error) <= found[key]
                 count[1] += 1
     return {quantity: (held, of) for quantity, (held, of) in result.items()}
 
 
-def table(full: Fit, left_out: Errors) -> str:
+def table(
+    full: Fit, models: Sequence[Model], fitted: Errors, left_out: Errors, samples_alone: Errors
+) -> str:
     """Return the comparison as Markdown, with the mean errors below it.
 
     Args:
+        full: the fit to the samples.
+        models: the samples, and library operators where they are given.
         left_out: with constants fitted to the rows of all other families.
+        samples_alone: of library operators, with the constants that samples tell.
     """
-    fitted = errors(full.models, full.numbers)
-    models = full.models
     lines = [
         "| row | family | kind | configuration | quantity | measured us | fitted to all |"
         " left out |",
@@ -137,7 +154,9 @@ def table(full: Fit, left_out: Errors) -> str:
         + " |"
         for kernel_class in CLASSES
     ]
-    lines += _coverage_lines(models, left_out) + _order_lines(full)
+    lines += _coverage_lines(models, left_out)
+    lines += _group_lines(models, fitted, left_out, samples_alone)
+    lines += _order_lines(full)
     everything = _mean(models, left_out, "task")
     without = _mean(models, left_out, "task", ("vector", "cube"))
     objects = _mean(models, left_out, "task", ("matmul", "mixed"))
@@ -153,15 +172,53 @@ def table(full: Fit, left_out: Errors) -> str:
 def _coverage_lines(models: Sequence[Model], left_out: Errors) -> list[str]:
     held = coverage(models, left_out)
     total, of = (sum(count[i] for count in held.values()) for i in (0, 1))
+    names = [QUANTITIES[0], "short task", *QUANTITIES[1:]]
     cells = " | ".join(
-        f"{held[pipe][0]} of {held[pipe][1]}" if pipe in held else "-" for pipe in QUANTITIES
+        f"{held[pipe][0]} of {held[pipe][1]}" if pipe in held else "-" for pipe in names
     )
     return [
         "",
-        f"| within bands from the other families | {' | '.join(QUANTITIES)} |",
-        f"|---|{'--:|' * len(QUANTITIES)}",
+        f"| within bands from the other families | {' | '.join(names)} |",
+        f"|---|{'--:|' * len(names)}",
         f"| {total} of {of}, {100 * total / max(1, of):.0f} % | {cells} |",
     ]
+
+
+def _group_lines(
+    models: Sequence[Model], fitted: Errors, left_out: Errors, samples_alone: Errors
+) -> list[str]:
+    """Return the errors of task times by source, by operator, and of short kernels."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for model in models:
+        row = model.row
+        for quantity, measured in row.measured.items():
+            if shown(quantity) != "task":
+                continue
+            key = (row.row, quantity)
+            names = [row.source]
+            if row.source != PUBLISHED[0].source:
+                names.append(f"{row.source}: {row.family}")
+            if measured < SHORT_TASK_US:
+                names += [
+                    f"below {SHORT_TASK_US:g} us",
+                    f"below {SHORT_TASK_US:g} us, {row.kernel_class}",
+                ]
+            for name in names:
+                groups.setdefault(name, []).append(key)
+    lines = [
+        "",
+        "| task times of | rows | fitted to all | left out | by constants of the samples alone |",
+        "|---|--:|--:|--:|--:|",
+    ]
+    for name, keys in groups.items():
+        cells = " | ".join(
+            f"{100 * sum(abs(found[key]) for key in keys) / len(keys):.1f} %"
+            if all(key in found for key in keys)
+            else "-"
+            for found in (fitted, left_out, samples_alone)
+        )
+        lines.append(f"| {name} | {len(keys)} | {cells} |")
+    return lines
 
 
 def _order_lines(full: Fit) -> list[str]:
@@ -177,8 +234,10 @@ def _order_lines(full: Fit) -> list[str]:
         right += (ratio > 1) == (measured > 1)
         advice = "-"
         if remedies:
+            numbers = list(full.numbers.items())
+            clock_mhz = before.row.clock_mhz
             text = before.streams.time(
-                "Ascend910B2", 0, CLOCK_MHZ, lift_limits=True, numbers=list(full.numbers.items())
+                "Ascend910B2", 0, clock_mhz, lift_limits=True, numbers=numbers
             )
             given = [item.pattern for item in advise(read_timeline(json.loads(text)))]
             place = next((i for i, item in enumerate(given, 1) if item in remedies), 0)
@@ -276,19 +335,40 @@ def _replace(path: Path, text: str) -> None:
 def main() -> None:
     """Fit, compare, print, and write where asked."""
     parser = argparse.ArgumentParser(description="Fit the timing model to published times.")
+    parser.add_argument("--benchmark", type=Path, help="the benchmark of operators")
+    parser.add_argument("--library", type=Path, help="the library that it measures")
+    parser.add_argument("--built", type=Path, help="where the library's operators are built")
     parser.add_argument("--write", action="store_true", help="update the document and the chip")
     arguments = parser.parse_args()
+    if (arguments.benchmark is None) != (arguments.library is None):
+        parser.error("--benchmark and --library belong together")
     runtime.load_emulator()
-    models = [row.load() for row in PUBLISHED]
-    print(f"{len(models)} rows, {len(PARAMETERS)} fitted constants", file=sys.stderr)
-    full = fit(models)
+    with tempfile.TemporaryDirectory(prefix="opkit-timing-") as folder:
+        built = arguments.built or Path(folder)
+        library: list[Model] = []
+        if arguments.library is not None:
+            rows = list(library_rows(arguments.benchmark, arguments.library, built))
+            library = loaded(rows, lambda text: print(text, file=sys.stderr))
+        calibrate([row.load() for row in PUBLISHED], library, writes=arguments.write)
+
+
+def calibrate(samples: Sequence[Model], library: Sequence[Model], *, writes: bool) -> None:
+    """Fit the constants to the rows, and print how far they are off."""
+    print(f"{len(samples)} samples, {len(library)} of libraries", file=sys.stderr)
+    of_library = fit(library, Laws(LIBRARY_PARAMETERS, {})) if library else None
+    full = fit(samples, Laws(PARAMETERS, of_library.numbers if of_library else {}))
+    models = [*samples, *library]
     left_out = left_out_errors(full)
-    found_bands = bands(full.models, left_out)
-    text = table(full, left_out)
+    samples_alone: Errors = {}
+    if of_library is not None:
+        left_out |= left_out_errors(of_library)
+        samples_alone = errors(library, {**full.numbers, **SAMPLES_ALONE})
+    found_bands = bands(models, left_out)
+    text = table(full, models, errors(models, full.numbers), left_out, samples_alone)
     print(text)
     print("\n" + "\n".join(f"{key} {value:.4g}" for key, value in full.numbers.items()))
     print("\n".join(f"{key} {value:g}" for key, value in found_bands.items()))
-    if arguments.write:
+    if writes:
         write_document(text)
         write_chip(full, found_bands)
 

@@ -11,9 +11,9 @@ of the same or more work took 8 to 11, so something beside the kernel is in them
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from products import KNOWN, MDL, NORM, NORM_TURNED, PRELOAD, REORDERED, Product
 from streams import (
@@ -32,6 +32,13 @@ CLOCK_MHZ = 1850.0
 """The published A2 runs' clock: it makes their vector times whole cycles."""
 
 
+class Launch(Protocol):
+    """What runs on the emulator once, and is timed as often as asked."""
+
+    def run(self) -> Any:
+        """Return the launch."""
+
+
 @dataclass(frozen=True)
 class Published:
     """One published measurement."""
@@ -41,15 +48,20 @@ class Published:
     cores: int
     measured: Mapping[str, float]
     """Microseconds: `task`, the slowest `core`, or the busy time of a pipe, mean of the cores."""
-    stream: Callable[[int], Iterator[Instr]] | Product
+    stream: Callable[[int], Iterator[Instr]] | Launch
     family: str
-    """The public sample or document that it is from: rows of one are left out together."""
+    """The public sample, document or operator that it is of: its rows are left out together."""
+    source: str = "asc-devkit"
+    """Who published it."""
+    clock_mhz: float = CLOCK_MHZ
+    is_fitted: bool = True
+    """Whether the constants follow it; what is left out of every fit only tells."""
     part: float = 1
     """The stream is this fraction of the published work; busy times are multiplied by it."""
     kind: str = "aiv"
     is_warm: bool = False
     """L2 holds what the launch reads: the part of a longer run that comes again."""
-    before: Callable[[int], Iterator[Instr]] | Product | None = None
+    before: Callable[[int], Iterator[Instr]] | Launch | None = None
     """What fills L2 first, or the same work cut shorter; its own time does not count."""
 
     @property
@@ -61,10 +73,10 @@ class Published:
 
     def load(self) -> Model:
         """Return the row's instructions, read once."""
-        if isinstance(self.stream, Product):
-            before_product = self.before.run() if isinstance(self.before, Product) else None
-            return Model(self, self.stream.run(), before_product)
-        assert not isinstance(self.before, Product)
+        if not callable(self.stream):
+            assert not callable(self.before)
+            return Model(self, self.stream.run(), self.before and self.before.run())
+        assert self.before is None or callable(self.before)
         if self.before is None:
             return Model(self, self._read(self.stream))
         before = self.before
@@ -99,9 +111,9 @@ class Model:
             numbers: stand in for the chip's own, by key.
         """
         numbers = {**numbers, "timing.l2.has_inputs": float(self.row.is_warm)}
-        times, launch_us = _times(self.streams, self.row.measured, numbers, self.row.kind)
+        times, launch_us = _times(self.streams, self.row, numbers)
         if self.before is not None:
-            spent, _ = _times(self.before, self.row.measured, numbers, self.row.kind)
+            spent, _ = _times(self.before, self.row, numbers)
             times = {quantity: times[quantity] - spent[quantity] for quantity in times}
         times = {quantity: time * self.row.part for quantity, time in times.items()}
         if "task" in times:
@@ -114,22 +126,24 @@ _KIND_OF = {"V": "aiv", "MTE3": "aiv", "M": "aic", "MTE1": "aic", "FIX": "aic"}
 
 
 def _times(
-    streams: Any, quantities: Iterable[str], numbers: Mapping[str, float], kind: str
+    streams: Any, row: Published, numbers: Mapping[str, float]
 ) -> tuple[dict[str, float], float]:
     """Return microseconds, the task's without its launch, and what the launch takes."""
-    text = streams.time("Ascend910B2", 0, CLOCK_MHZ, numbers=list(numbers.items()))
+    text = streams.time("Ascend910B2", 0, row.clock_mhz, numbers=list(numbers.items()))
     record = json.loads(text)
     result = {}
-    for quantity in quantities:
+    for quantity in row.measured:
         if quantity == "task":
             result[quantity] = record["task_us"] - record["launch_us"]
             continue
         if quantity == "core":
-            result[quantity] = record["total_cycles"] / CLOCK_MHZ
+            cycles = [core["end_cycle"] - core["start_cycle"] for core in record["cores"]]
+            result[quantity] = max(cycles) / row.clock_mhz
             continue
-        cores = [core for core in record["cores"] if core["kind"] == _KIND_OF.get(quantity, kind)]
+        kind = _KIND_OF.get(quantity, row.kind)
+        cores = [core for core in record["cores"] if core["kind"] == kind]
         cycles = [core["busy_cycles"][quantity] for core in cores]
-        result[quantity] = sum(cycles) / len(cycles) / CLOCK_MHZ
+        result[quantity] = sum(cycles) / len(cycles) / row.clock_mhz
     return result, record["launch_us"]
 
 

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from opkit.profiling.shown import read_timeline
     from opkit.profiling.summary import summary_text, time_text
     from opkit.profiling.timeline import (
-        BAND,
         PIPES,
+        SHORT_TASK_US,
         CoreTime,
         LineTime,
         PipeTime,
@@ -50,12 +50,13 @@ if TYPE_CHECKING:
         Timeline,
         TimelineEvent,
         TimelineWait,
+        band_key,
     )
     from opkit.profiling.trace import trace_object, trace_text
 
 __all__ = [
-    "BAND",
     "PIPES",
+    "SHORT_TASK_US",
     "Advice",
     "Ceiling",
     "Change",
@@ -77,6 +78,7 @@ __all__ = [
     "TimelineEvent",
     "TimelineWait",
     "advise",
+    "band_key",
     "ceilings",
     "compare_reports",
     "csv_texts",
@@ -126,8 +128,8 @@ __getattr__ = lazy_names(
         "shown": ("read_timeline",),
         "summary": ("summary_text", "time_text"),
         "timeline": (
-            "BAND",
             "PIPES",
+            "SHORT_TASK_US",
             "CoreTime",
             "LineTime",
             "PipeTime",
@@ -135,6 +137,7 @@ __getattr__ = lazy_names(
             "ScalarSpan",
             "TimelineEvent",
             "TimelineWait",
+            "band_key",
         ),
         "trace": ("trace_object", "trace_text"),
     },

@@ -11,8 +11,8 @@ from opkit.chips import find_chip
 from opkit.profiling.places import Place
 
 __all__ = [
-    "BAND",
     "PIPES",
+    "SHORT_TASK_US",
     "CoreTime",
     "LineTime",
     "PipeTime",
@@ -20,10 +20,24 @@ __all__ = [
     "Timeline",
     "TimelineEvent",
     "TimelineWait",
+    "band_key",
 ]
 
-BAND = "accuracy.{kernel_class}.{quantity}_band_percent"
-"""The chip's number for how far a time may be off: by the kind of kernel, and `task` or a pipe."""
+SHORT_TASK_US = 15.0
+"""Tasks below have a band of their own: what a launch takes decides them."""
+
+
+def band_key(kernel_class: str, quantity: str, time_us: float) -> str:
+    """Return the key of the chip's number for how far a time may be off, in percent.
+
+    Args:
+        kernel_class: see `Timeline.kernel_class`.
+        quantity: `task`, or a pipe.
+        time_us: of the quantity.
+    """
+    is_short = quantity == "task" and time_us < SHORT_TASK_US
+    return f"accuracy.{kernel_class}.{'short_task' if is_short else quantity}_band_percent"
+
 
 WIDENING = "accuracy.widening"
 """The number of a chip without published times: how much wider than Ascend910B2's its bands are."""
@@ -236,7 +250,7 @@ class Timeline:
         if WIDENING in numbers:
             widening = numbers[WIDENING].value
             numbers = find_chip(_MEASURED_CHIP).numbers
-        key = BAND.format(kernel_class=self.kernel_class, quantity=quantity)
+        key = band_key(self.kernel_class, quantity, self.task_us)
         if key not in numbers:
             return None
         return float(round(numbers[key].value * widening * (1 + self.guessed_share)))

@@ -131,3 +131,44 @@ def test_a_scalar_that_reads_what_was_not_computed_ends_a_run_without_arithmetic
     with fault, Profile(timing_only=True):
         run(*tensors)  # type: ignore[operator]
     run(*tensors)  # type: ignore[operator]
+
+
+def test_the_system_counter_shows_the_time_that_the_profile_shows(
+    compile_kernel: Callable[..., Callable[..., object]],
+) -> None:
+    # It used to count instructions: two calls around any work were a few counts apart.
+    kernel = compile_kernel(
+        """
+        extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {
+          TPipe pipe;
+          TBuf<TPosition::VECCALC> buffer;
+          pipe.InitBuffer(buffer, 65536);
+          LocalTensor<float> x = buffer.Get<float>();
+          Duplicate(x, 1.0f, 16384);
+          PipeBarrier<PIPE_ALL>();
+          const int64_t before = GetSystemCycle();
+          for (int i = 0; i < 100; ++i) {
+            Adds(x, x, 1.0f, 16384);
+            PipeBarrier<PIPE_V>();
+          }
+          PipeBarrier<PIPE_ALL>();
+          const int64_t after = GetSystemCycle();
+          GlobalTensor<int64_t> out;
+          out.SetGlobalBuffer((__gm__ int64_t*)y, 2);
+          out.SetValue(0, before);
+          out.SetValue(1, after);
+        }
+        """
+    )
+    counts = np.zeros(2, np.int64)
+    timeline = profile(lambda: kernel(counts))
+    vector = next(time for time in timeline.pipes() if time.pipe == "V")
+    # A count is a fiftieth of a microsecond. Source: Ascend C API, GetSystemCycle.
+    (spent,) = np.diff(counts) / 50
+    line = next(line for line in timeline.lines if line.instruction == "Adds")
+    assert spent == pytest.approx(line.cycles / timeline.clock_mhz, rel=0.1)
+    assert spent < vector.mean_us
+    plain = np.zeros(2, np.int64)
+    kernel(plain)
+    # Without a profile it counts the instructions between the calls.
+    assert np.diff(plain) == [201]

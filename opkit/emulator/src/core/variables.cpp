@@ -1,9 +1,11 @@
 // The registers and variables of a core that the public templates read and write.
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "core/launch_state.h"
 #include "memory/bounds.h"
+#include "observe/observer.h"
 #include "opkit/api/system.h"
 #include "opkit/api/tiling.h"
 #include "sched/signals.h"
@@ -103,8 +105,15 @@ bool& saturation_of(Core& core, Saturation which) {
 void set_saturation(Saturation which, bool is_on) { saturation_of(require_running_core().core, which) = is_on; }
 bool saturation(Saturation which) { return saturation_of(require_running_core().core, which); }
 
-/// Instructions issued so far: monotonous and the same every run. The timing model knows cycles, execution does not.
-uint64_t system_cycle() { return require_running_core().core.issued; }
+/// In a launch that is timed, the counter of the model. Else instructions issued so far: it never falls and is the same
+/// every run.
+uint64_t system_cycle() {
+  const Core& core = require_running_core().core;
+  for (const Observer* observer : core.launch->observers) {
+    if (const std::optional<uint64_t> cycle = observer->system_cycle(core)) return *cycle;
+  }
+  return core.issued;
+}
 
 void set_pad_value(uint64_t bits) { require_running_core().core.pad_value_bits = bits; }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "core/core.h"
 #include "core/launch.h"
@@ -57,6 +58,11 @@ struct Observer {
   /// After a queue or event call has succeeded; what it signals comes before or after it as an instruction.
   virtual void resource(const Core& core, const ResourceEvent& event) { (void)core, (void)event; }
   virtual void block_end(const Core& core) = 0;
+  /// What the chip's system counter shows the core now; none where the observer knows no times.
+  virtual std::optional<uint64_t> system_cycle(const Core& core) const {
+    (void)core;
+    return std::nullopt;
+  }
   /// Whether a division of whole numbers by zero, behind which the chip goes on, is to end the launch: a finding.
   virtual bool ends_at_division_by_zero() const { return false; }
   /// The fault that ended the launch, before launch_end.

@@ -94,6 +94,13 @@ void TimingObserver::before(const Core& core, const Instr& instr) {
 
 void TimingObserver::block_end(const Core& core) { (void)core; }
 
+std::optional<uint64_t> TimingObserver::system_cycle(const Core& core) const {
+  const std::unique_ptr<CoreRecord>& record = state_->cores[core.index];
+  const TimingCosts& costs = state_->costs;
+  const double cycles = record == nullptr ? costs.entry_cycles : scalar_cycle_alone(costs, *record);
+  return static_cast<uint64_t>(cycles / costs.clock_mhz * costs.system_counter_mhz);
+}
+
 void TimingObserver::launch_fault(const FaultReport& report) { state_->fault = report.message; }
 
 void TimingObserver::launch_end() {

@@ -43,6 +43,10 @@ double CoreReplay::moving_cycles(const Record& record, const CopyRecord& shape, 
   const double shortest = lifted_.is(Limit::Bursts) ? 0 : law.burst_cycles;
   double burst = (1 - share) * std::max(bytes / (rate * (is_slow ? law.unaligned_rate : 1)), shortest);
   if (share > 0) burst += share * std::max(bytes / costs_.l2_hit_bytes_per_cycle[kind], shortest);
+  // What is put together or taken apart within a block of UB goes a way of its own.
+  if (!shape.reorders && record_.kind == SubCore::AIV && shape.burst_bytes % kBlockBytes != 0) {
+    burst += law.partial_block_cycles;
+  }
   // Rows that begin anywhere among the units of global memory are put together again one after the other, wherever
   // they come from; parts of rows that have a pitch of whole units are not.
   const bool has_odd_pitch = shape.burst_count > 1 && shape.stride % costs_.alignment_bytes != 0;

@@ -354,7 +354,8 @@ bool CoreReplay::wait_flag(const Record& record, const Queued& item) {
   const bool is_only_one = is_for_buffer && !record.has_other && !rotates && lifted_.is(Limit::Buffers);
   const uint32_t signal = is_only_one && item.detail > 0 ? item.detail - 1 : item.detail;
   if (flag.set < signal) return false;
-  const double cycle = flag.time(signal);
+  const double wakes = record.peer == at(Pipe::S) ? costs_.scalar_wake_cycles : 0;
+  const double cycle = flag.time(signal) + wakes;
   if (is_between(Pipe::V, Pipe::S) && cycle > scalar()) {
     if (has_copied_since_read_) read_back_ = 0;
     has_copied_since_read_ = false;

@@ -62,6 +62,8 @@ class CoreReplay {
   /// Fills the core's totals and returns when it ended.
   double finish();
 
+  /// When the scalar pipe is through with what it has issued.
+  double scalar_cycle() const { return free_[at(Pipe::S)]; }
   const CoreRecord& record() const { return record_; }
   const std::vector<double>& copy_cycles() const { return copy_cycles_; }
 

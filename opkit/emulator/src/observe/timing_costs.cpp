@@ -67,6 +67,7 @@ CopyCosts read_copy(const Numbers& chip, const std::string& stem) {
   copy.burst_cycles = chip.number(stem + "burst_cycles");
   copy.bytes_per_cycle = chip.number(stem + "bytes_per_cycle");
   copy.unaligned_rate = chip.number(stem + "unaligned_rate");
+  copy.partial_block_cycles = chip.number(stem + "partial_block_cycles");
   return copy;
 }
 
@@ -269,6 +270,8 @@ TimingCosts read_costs(const Chip& real_chip, const TimingOptions& options) {
   costs.l0c_bytes = static_cast<uint64_t>(chip.number("memory.l0c_bytes"));
   costs.launch_one_core_us = chip.number("timing.launch.one_core_us");
   costs.launch_all_cores_us = chip.number("timing.launch.all_cores_us");
+  costs.scalar_wake_cycles = chip.number("timing.scalar.wake_cycles");
+  costs.system_counter_mhz = chip.number("timing.system_counter_mhz");
   costs.entry_cycles = chip.number("timing.launch.entry_cycles");
   costs.cross_core_cycles = chip.number("timing.cross_core.signal_cycles");
   costs.message_cycles = chip.number("timing.matmul.message_cycles");
@@ -364,11 +367,13 @@ LocalWork local_work(const TimingCosts& costs, const Instr& instr, uint64_t copy
   return {cycles_of(copy_bytes, costs.local_copy_bytes_per_cycle), costs.local_copy_startup, copy_bytes, 0};
 }
 
-uint64_t reach_bytes(const Instr& instr, const Operand& operand, uint64_t repeats) {
-  if (instr.mask_form == MaskForm::Count) return uint64_t{instr.count} * size_bytes(operand.dtype);
-  if (repeats == 0) return 0;
-  const uint64_t last_block = (repeats - 1) * operand.repeat_stride + (kBlocksPerRepeat - 1) * operand.block_stride;
-  return (last_block + 1) * kBlockBytes;
+Reach reach_of(const Instr& instr, const Operand& operand, uint64_t repeats) {
+  const uint64_t begin = operand.address;
+  if (instr.mask_form == MaskForm::Count) return {begin, begin + uint64_t{instr.count} * size_bytes(operand.dtype)};
+  if (repeats == 0) return {begin, begin};
+  const uint64_t pitch = operand.repeat_stride * uint64_t{kBlockBytes};
+  const uint64_t width = ((kBlocksPerRepeat - 1) * operand.block_stride + 1) * uint64_t{kBlockBytes};
+  return {begin, begin + (repeats - 1) * pitch + width, pitch > width ? pitch : 0, width};
 }
 
 }  // namespace opkit

@@ -14,8 +14,9 @@ struct CopyCosts {
   double startup_cycles = 0;
   double instruction_cycles = 0;
   double burst_cycles = 0;
-  double bytes_per_cycle = 0;  ///< of a write; what reads do is by SubCore
-  double unaligned_rate = 1;   ///< rate when the GM address is not a multiple of alignment_bytes
+  double bytes_per_cycle = 0;       ///< of a write; what reads do is by SubCore
+  double unaligned_rate = 1;        ///< rate when the GM address is not a multiple of alignment_bytes
+  double partial_block_cycles = 0;  ///< more, of a burst that is not whole blocks of UB
 };
 
 /// The law of pipes inside a cube core: cycles = per instruction + bytes / rate, and the start-up once per drain.
@@ -62,6 +63,8 @@ struct TimingCosts {
   uint64_t l0c_bytes = 0;
   double launch_one_core_us = 0;
   double launch_all_cores_us = 0;
+  double scalar_wake_cycles = 0;      ///< from a result of another pipe to the scalar pipe's next instruction
+  double system_counter_mhz = 0;      ///< at which the counter runs that GetSystemCycle reads
   double entry_cycles = 0;            ///< of the scalar pipe, before a core's first instruction
   double cross_core_cycles = 0;       ///< from the last core's signal to the first waiting core that goes on
   double message_cycles = 0;          ///< from a vector core's request to a Matmul object's cube core, and back
@@ -102,7 +105,21 @@ struct LocalWork {
 };
 LocalWork local_work(const TimingCosts& costs, const Instr& instr, uint64_t copy_bytes);
 
-/// Bytes of UB from the operand's address that `repeats` repeats reach, for dependences between instructions.
-uint64_t reach_bytes(const Instr& instr, const Operand& operand, uint64_t repeats);
+/// Bytes of UB that an operand's repeats reach, for dependences between instructions.
+struct Reach {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  uint64_t pitch = 0;  ///< from one repeat to the next where gaps lie between them; else 0
+  uint64_t width = 0;  ///< of a repeat, with pitch
+
+  /// Whether they have a byte in common. Repeats of one pitch may lie in each other's gaps.
+  bool meets(const Reach& other) const {
+    if (other.begin >= end || begin >= other.end) return false;
+    if (pitch == 0 || pitch != other.pitch) return true;
+    const uint64_t behind = (other.begin % pitch + pitch - begin % pitch) % pitch;
+    return behind < width || behind + other.width > pitch;
+  }
+};
+Reach reach_of(const Instr& instr, const Operand& operand, uint64_t repeats);
 
 }  // namespace opkit

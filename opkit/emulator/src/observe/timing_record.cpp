@@ -111,10 +111,10 @@ void CoreRecord::add_vector(const Core& core, const Instr& instr, uint32_t line)
   const double issue = costs_.issue_cycles[static_cast<uint32_t>(instr.op)];
   const double stall = dependence_stall(instr, work.repeats);
   vector_clock_ += stall + work.cycles;
-  const uint64_t written_bytes = reach_bytes(instr, instr.dst, work.repeats);
-  recent_[next_recent_] = {instr.dst.address, instr.dst.address + written_bytes, vector_clock_};
+  const Reach written = reach_of(instr, instr.dst, work.repeats);
+  recent_[next_recent_] = {written, vector_clock_};
   // The reach is that of lanes: a comparison writes bits, a reduction less than it reads.
-  if (instr.dst.space == Space::UB && instr.dst.address + written_bytes > ub_bytes_used) {
+  if (instr.dst.space == Space::UB && written.end > ub_bytes_used) {
     for_each_range(core, instr, [this](const ByteRange& range) {
       if (range.operand == 0) ub_bytes_used = std::max(ub_bytes_used, range.begin + range.bytes);
     });
@@ -156,8 +156,7 @@ double CoreRecord::dependence_stall(const Instr& instr, uint64_t repeats) {
     const double wait = written.issued_until + costs_.vector_startup - vector_clock_;
     if (wait <= stall) continue;
     const auto overlaps = [&](const Operand& operand) {
-      return operand.space == Space::UB && operand.address < written.end &&
-             written.begin < operand.address + reach_bytes(instr, operand, repeats);
+      return operand.space == Space::UB && written.reach.meets(reach_of(instr, operand, repeats));
     };
     bool is_dependent = overlaps(instr.dst);
     for (uint32_t i = 0; i < instr.source_count && !is_dependent; ++i) is_dependent = overlaps(instr.src[i]);

@@ -152,8 +152,7 @@ class CoreRecord {
 
   /// What a recent vector instruction wrote.
   struct Written {
-    uint64_t begin = 0;
-    uint64_t end = 0;
+    Reach reach;
     double issued_until = -1e300;  ///< on the vector pipe's own clock, gaps left out
   };
   static constexpr uint32_t kRecentWrites = 4;

@@ -289,6 +289,16 @@ void replay(const TimingCosts& costs, const std::vector<std::unique_ptr<CoreReco
   join_lines(launch.cores(), timing);
 }
 
+double scalar_cycle_alone(const TimingCosts& costs, const CoreRecord& record) {
+  CoreRecord own = record;
+  const auto is_cross = [](const Record& each) { return each.kind == RecordKind::Cross; };
+  own.records.erase(std::remove_if(own.records.begin(), own.records.end(), is_cross), own.records.end());
+  LaunchTiming scratch;
+  LaunchReplay launch(costs, {&own}, 0, Lifted(), scratch);
+  launch.run();
+  return launch.cores().front()->scalar_cycle();
+}
+
 void replay_lifted(const TimingCosts& costs, const std::vector<std::unique_ptr<CoreRecord>>& cores,
                    LaunchTiming& timing) {
   const std::vector<const CoreRecord*> records = present(cores);

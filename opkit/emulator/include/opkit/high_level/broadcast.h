@@ -13,15 +13,28 @@
 
 namespace opkit::high_level {
 
-/// Copies the data block at `block_of(row)` over `row_blocks` blocks of each row.
+/// Copies each row's data block over `row_blocks` blocks: with as few instructions as either way takes, one for every
+/// eight blocks of all rows, or for all blocks of a row.
 template <typename T>
 inline void spread_blocks(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& blocks, uint32_t rows,
                           uint32_t row_blocks, Where where) {
+  using namespace AscendC;
   constexpr uint32_t kBlockElements = kBlockBytes / sizeof(T);
-  for (uint32_t first = 0; first < row_blocks; first += kBlocksPerRepeat) {
-    const uint32_t count = std::min(row_blocks - first, kBlocksPerRepeat);
-    AscendC::Copy(dst[first * kBlockElements], blocks, uint64_t{count * kBlockElements}, static_cast<uint8_t>(rows),
-                  AscendC::CopyRepeatParams(1, 0, static_cast<uint16_t>(row_blocks), 1), where);
+  constexpr uint64_t kRepeatElements = kBlocksPerRepeat * kBlockElements;
+  const uint32_t whole = row_blocks / kBlocksPerRepeat, rest = row_blocks % kBlocksPerRepeat;
+  const bool is_by_rows = rows * ((whole + UINT8_MAX - 1) / UINT8_MAX) < whole;
+  for (uint32_t row = 0; is_by_rows && row < rows; ++row) {
+    for (uint32_t done = 0; done < whole; done += UINT8_MAX) {
+      const uint32_t first = row * row_blocks + done * kBlocksPerRepeat;
+      Copy(dst[first * kBlockElements], blocks[row * kBlockElements], kRepeatElements,
+           static_cast<uint8_t>(std::min<uint32_t>(whole - done, UINT8_MAX)),
+           CopyRepeatParams(1, 0, kBlocksPerRepeat, 0), where);
+    }
+  }
+  for (uint32_t part = is_by_rows ? whole : 0; part < whole + (rest > 0); ++part) {
+    const uint64_t count = part < whole ? kRepeatElements : rest * kBlockElements;
+    Copy(dst[part * kRepeatElements], blocks, count, static_cast<uint8_t>(rows),
+         CopyRepeatParams(1, 0, static_cast<uint16_t>(row_blocks), 1), where);
   }
 }
 
