@@ -50,12 +50,14 @@ def code_of(text: str) -> list[str]:
 def with_english_code(chinese: str, english: str) -> str:
     """Return a Chinese page with the blocks of the English one.
 
-    A block that the English page alone has goes behind the one before it; one that it has no longer
-    goes away. Prose stays as it is.
+    A block that the English page alone has goes behind the one before it, the first of all to the
+    end; one that it has no longer goes away. Prose stays as it is.
     """
     spans = _spans(chinese)
     old = [chinese[start:stop] for start, stop in spans]
     new = code_of(english)
+    if not old:
+        return "\n\n".join([chinese.rstrip("\n"), *new]) + "\n"
     replaced: list[list[str]] = [[] for _ in old]
     for tag, a, b, c, d in difflib.SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
         if tag == "equal":
@@ -64,8 +66,6 @@ def with_english_code(chinese: str, english: str) -> str:
             continue
         for offset, block in enumerate(new[c:d]):
             target = min(a + offset, b - 1) if b > a else max(a - 1, 0)
-            if not old:
-                raise ValueError("a Chinese page without any code block: write the first one")
             replaced[target].append(block)
     text, end = "", 0
     for (start, stop), blocks in zip(spans, replaced, strict=True):

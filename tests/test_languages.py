@@ -49,6 +49,11 @@ def test_code_that_the_english_page_has_no_longer_goes_away() -> None:
     assert languages.code_of(languages.with_english_code(chinese, "x\n\n    b\n")) == ["    b"]
 
 
+def test_the_first_code_of_a_page_goes_to_its_end() -> None:
+    assert languages.with_english_code("一\n", "one\n\n    a\n") == "一\n\n    a\n"
+    assert languages.with_english_code("一\n", "one\n") == "一\n"
+
+
 def test_marked_parts_are_copied() -> None:
     english = "<!-- limits: begin -->\nnew\n<!-- limits: end -->\n"
     chinese = "<!-- limits: begin -->\nold\n<!-- limits: end -->\n"
