@@ -33,6 +33,7 @@ from .passes import (
     fuse_prologues,
     join_slices,
     movements,
+    share_reductions,
     simplify,
     sink_transposes,
 )
@@ -107,6 +108,8 @@ def compile_stages(
     chosen = choices or OWN_CHOICES
     expanded = expand(whole, fractions_only=True)
     simple = absorb_transposes(simplify(expanded, fast_math=chosen.fast_math))
+    if not hosted and chip.has_data_copy_pad:
+        simple = share_reductions(simple, chip.count("cores.aiv"))
     is_apart = chosen.fusion == "none"
     fused = fuse(simple, apart=is_apart)
     fused = fused if is_apart or hosted else fuse_prologues(fused)

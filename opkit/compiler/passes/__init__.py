@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .prologues import fuse_prologues
     from .rewrite import Rebuilder, expand, round_each, simplify
     from .rounds import join_rounds
+    from .sharing import share_reductions
     from .sinking import join_slices, movements, sink_transposes
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "join_slices",
     "movements",
     "round_each",
+    "share_reductions",
     "shifts_of",
     "simplify",
     "sink_transposes",
@@ -72,6 +74,7 @@ __getattr__ = lazy_names(
             "simplify",
         ),
         "rounds": ("join_rounds",),
+        "sharing": ("share_reductions",),
         "sinking": (
             "join_slices",
             "movements",

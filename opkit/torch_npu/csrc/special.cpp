@@ -16,6 +16,7 @@
 #include "launch.h"
 #include "natives.h"
 #include "registry.h"
+#include "opkit/direct_launch.h"
 #include "special.h"
 
 namespace opkit::npu {
@@ -214,8 +215,17 @@ const char* move_elements(const at::Tensor& source, const at::Tensor& destinatio
   }
   const Range ranges[] = {{source.data_ptr(), extent_of(source), true},
                           {destination.data_ptr(), extent_of(destination), false}};
-  const auto blocks = static_cast<uint32_t>(
-      std::clamp<int64_t>(destination.numel() * static_cast<int64_t>(item) / 16384, 1, vector_cores()));
+  // A burst takes some cycles each way besides its bytes; elements that lie across are bursts of their own, unless they
+  // are turned in tiles.
+  constexpr double kBurstCycles = 14, kTurnedCycles = 0.5;
+  bool is_turned = false;
+  for (uint32_t d = 1; d < dims; ++d) is_turned |= plan.source_strides[d] == 1 && plan.sizes[d] > 1;
+  is_turned &= !plan.has_rows && (item == 2 || item == 4);
+  const auto elements = static_cast<double>(destination.numel());
+  const double rows = plan.has_rows ? elements / static_cast<double>(plan.sizes[0]) : elements;
+  const opkit_core_work work{is_turned ? elements * kTurnedCycles : rows * kBurstCycles,
+                             elements * static_cast<double>(item), elements * static_cast<double>(item)};
+  const uint32_t blocks = opkit_fair_cores(&work);
   launch("copy_strided", "aten::copy_", {source.data_ptr(), destination.data_ptr()}, ranges, &plan, sizeof(plan),
          blocks, destination.device().index());
   return nullptr;
