@@ -7,6 +7,7 @@ Source: Debug Adapter Protocol, specification, base protocol and requests.
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -25,11 +26,14 @@ from opkit.errors import OpkitError, UsageError
 __all__ = ["Adapter", "serve_port", "serve_streams"]
 
 _MOST_ELEMENTS = 256
+_FIRST_TENSOR = 1 << 20
+"""References from here on are tensors; those of scopes are smaller."""
 _SCOPES = ("Tensors", "Queues", "Flags", "Pipes", "Findings")
 _CAPABILITIES = {
     "supportsConfigurationDoneRequest": True,
     "supportsStepBack": True,
     "supportsConditionalBreakpoints": True,
+    "supportsHitConditionalBreakpoints": True,
     "supportsFunctionBreakpoints": True,
     "supportsEvaluateForHovers": True,
     "supportsGotoTargetsRequest": True,
@@ -56,6 +60,8 @@ class Adapter:
         self._of_functions: list[int] = []
         self._of_filters: list[int] = []
         self._filters: list[str] = []
+        self._tensors: list[tuple[int, str]] = []
+        """Thread and name of each tensor that a client may open; good until the next stop."""
         self._stops_on_entry = True
         self.is_over = False
 
@@ -151,6 +157,7 @@ class Adapter:
     _terminate = _disconnect
 
     def _stopped(self, stop: Stop) -> None:
+        self._tensors.clear()
         reasons = {"start": "entry", "fault": "exception", "end": "pause", "goto": "goto"}
         reason = reasons.get(stop.reason, stop.reason)
         body: dict[str, Any] = {
@@ -175,7 +182,9 @@ class Adapter:
         for wanted in arguments.get("breakpoints") or ():
             line = f"break {_shown(self._session, path)}:{int(wanted['line'])}"
             condition = wanted.get("condition")
-            answer = self._add(line + (f" if {condition}" if condition else ""))
+            answer = self._add(
+                line + (f" if {condition}" if condition else ""), hits=wanted.get("hitCondition")
+            )
             numbers += [answer["id"]] if answer["verified"] else []
             if answer["verified"]:
                 _, answer["line"] = self._session.steps_at_line(
@@ -192,7 +201,8 @@ class Adapter:
         for wanted in arguments.get("breakpoints") or ():
             condition = wanted.get("condition")
             suffix = f" if {condition}" if condition else ""
-            found.append(self._add(f"break {wanted['name']}{suffix}"))
+            hits = wanted.get("hitCondition")
+            found.append(self._add(f"break {wanted['name']}{suffix}", hits=hits))
         self._of_functions = [answer["id"] for answer in found if answer["verified"]]
         return {"breakpoints": found}, None
 
@@ -214,11 +224,14 @@ class Adapter:
         answers = [self._add(line) for line in lines]
         self._of_filters = [answer["id"] for answer in answers if answer["verified"]]
 
-    def _add(self, line: str) -> dict[str, Any]:
+    def _add(self, line: str, *, hits: str | None = None) -> dict[str, Any]:
         try:
+            counts = _hit_rule(hits) if hits else None
             result = self._ready.run(line)
         except UsageError as error:
             return {"verified": False, "message": str(error)}
+        if counts is not None:
+            self._session.breakpoints[-1].counts = counts
         return {"verified": True, "id": result.data["breakpoint"], "message": result.text}
 
     # Looking.
@@ -266,7 +279,10 @@ class Adapter:
         return {"scopes": rows}, None
 
     def _variables(self, arguments: Mapping[str, Any]) -> Any:
-        thread, scope = divmod(int(arguments["variablesReference"]), len(_SCOPES))
+        reference = int(arguments["variablesReference"])
+        if reference >= _FIRST_TENSOR:
+            return {"variables": self._elements(reference, arguments)}, None
+        thread, scope = divmod(reference, len(_SCOPES))
         session = self._session
         before = session.core
         self._look_at(thread)
@@ -275,7 +291,30 @@ class Adapter:
         finally:
             session.core = before
         found = [{"name": n, "value": v, "variablesReference": 0} for n, v in rows]
+        if _SCOPES[scope] == "Tensors":
+            for row in found:
+                self._tensors.append((thread, row["name"]))
+                row["variablesReference"] = _FIRST_TENSOR + len(self._tensors) - 1
         return {"variables": found}, None
+
+    def _elements(self, reference: int, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the elements of a tensor that a client opens, at most so many at a time."""
+        thread, name = self._tensors[reference - _FIRST_TENSOR]
+        session = self._session
+        before = session.core
+        self._look_at(thread)
+        try:
+            tensor = session.tensor(name)
+            start = int(arguments.get("start") or 0)
+            wanted = int(arguments.get("count") or 0) or _MOST_ELEMENTS
+            stop = min(tensor.count, start + min(wanted, _MOST_ELEMENTS))
+            values = values_of(session.recording, tensor.part(start, stop), session.position)
+        finally:
+            session.core = before
+        return [
+            {"name": f"[{start + index}]", "value": f"{value:.9g}", "variablesReference": 0}
+            for index, value in enumerate([] if values is None else values.tolist())
+        ]
 
     def _show_tensors(self, session: Session) -> list[tuple[str, str]]:
         rows = []
@@ -476,3 +515,24 @@ def serve_port(target: Callable[[], Target], port: int, told: Callable[[int], No
         connection, _ = listening.accept()
         with connection, connection.makefile("rwb") as stream:
             serve_streams(target, stream, stream)  # type: ignore[arg-type]
+
+
+def _hit_rule(text: str) -> Callable[[int], bool]:
+    """Return which hits count: `3`, `== 3`, `> 3`, `>= 3`, `< 3`, `<= 3` or `% 3`.
+
+    Raises:
+        UsageError: it is none of these.
+    """
+    match = re.fullmatch(r"\s*(==|>=|<=|>|<|%)?\s*(\d+)\s*", text)
+    if match is None or int(match[2]) == 0:
+        raise UsageError(f'"{text}" counts no hits', help="write 3, >= 3 or % 3")
+    number = int(match[2])
+    rules: dict[str, Callable[[int], bool]] = {
+        "==": lambda hit: hit == number,
+        ">": lambda hit: hit > number,
+        ">=": lambda hit: hit >= number,
+        "<": lambda hit: hit < number,
+        "<=": lambda hit: hit <= number,
+        "%": lambda hit: hit % number == 0,
+    }
+    return rules[match[1] or "=="]

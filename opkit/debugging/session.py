@@ -44,6 +44,8 @@ class Breakpoint:
     condition: Expression | None = None
     looks: Callable[[int], bool] | None = None
     """Asked of each candidate, in place of a condition."""
+    counts: Callable[[int], bool] | None = None
+    """Asked of each hit's number, which is counted from the launch's beginning."""
     hits: int = 0
     enabled: bool = True
 
@@ -221,6 +223,10 @@ class Session:
 
     def _find(self, breakpoint: Breakpoint, backwards: bool, limit: int | None) -> int | None:
         places = breakpoint.places()
+        if breakpoint.counts is not None:
+            held = [place for place in places if self._holds(breakpoint, int(place))]
+            counted = [place for hit, place in enumerate(held, 1) if breakpoint.counts(hit)]
+            places = np.asarray(counted, np.int64)
         if backwards:
             places = places[: np.searchsorted(places, self.position)][::-1]
         else:

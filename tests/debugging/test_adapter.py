@@ -154,6 +154,66 @@ def test_an_editor_steps_through_a_launch_in_both_directions(
     client.event("terminated")
 
 
+def test_a_breakpoint_counts_its_hits_in_both_directions(
+    connect: Any, record: Record, line_of: Callable[[Debugger, str], int]
+) -> None:
+    debugger = record()
+    path = str(debugger.source)  # type: ignore[attr-defined]
+    line = line_of(debugger, "Add(zLocal")
+    client = connect(lambda: debugger.target)
+    assert client.ask("initialize", adapterID="opkit")["supportsHitConditionalBreakpoints"]
+    client.ask("launch", stopOnEntry=True)
+    wanted = [{"line": line, "hitCondition": "2"}, {"line": line, "hitCondition": "often"}]
+    good, bad = client.ask("setBreakpoints", source={"path": path}, breakpoints=wanted)[
+        "breakpoints"
+    ]
+    assert (good["verified"], bad["verified"]) == (True, False)
+    assert "counts no hits" in bad["message"]
+    client.ask("configurationDone")
+    client.event("stopped")
+    client.ask("continue", threadId=1)
+    assert client.event("stopped")["hitBreakpointIds"] == [good["id"]]
+    (one,) = debugger.session.breakpoints
+    second = debugger.session.position
+    assert second == sorted(one.places().tolist())[1]
+    client.ask("continue", threadId=1)
+    assert client.event("stopped")["reason"] != "breakpoint"
+    client.ask("reverseContinue", threadId=1)
+    client.event("stopped")
+    # Going back it is the same hit, not the second one from the end.
+    assert debugger.session.position == second
+    client.ask("disconnect")
+
+
+def test_a_tensor_opens_into_its_elements(
+    connect: Any, record: Record, line_of: Callable[[Debugger, str], int]
+) -> None:
+    debugger = record()
+    path = str(debugger.source)  # type: ignore[attr-defined]
+    client = connect(lambda: debugger.target)
+    client.ask("initialize", adapterID="opkit")
+    client.ask("launch", stopOnEntry=True)
+    line = line_of(debugger, "Add(zLocal")
+    client.ask("setBreakpoints", source={"path": path}, breakpoints=[{"line": line}])
+    client.ask("configurationDone")
+    client.event("stopped")
+    client.ask("continue", threadId=1)
+    thread = client.event("stopped")["threadId"]
+    (frame,) = client.ask("stackTrace", threadId=thread)["stackFrames"]
+    scope = client.ask("scopes", frameId=frame["id"])["scopes"][0]
+    tensors = client.ask("variables", variablesReference=scope["variablesReference"])["variables"]
+    (tensor,) = [row for row in tensors if row["name"] == "xLocal"]
+    # Tensors used to be one line of eight numbers.
+    rows = client.ask("variables", variablesReference=tensor["variablesReference"])["variables"]
+    assert [row["name"] for row in rows[:3]] == ["[0]", "[1]", "[2]"]
+    assert [row["value"] for row in rows[:3]] == ["0", "1", "2"]
+    part = client.ask(
+        "variables", variablesReference=tensor["variablesReference"], start=5, count=2
+    )["variables"]
+    assert [(row["name"], row["value"]) for row in part] == [("[5]", "5"), ("[6]", "6")]
+    client.ask("disconnect")
+
+
 def test_a_fault_is_an_exception(connect: Any, record: Record) -> None:
     debugger = record(shift_in=" + 512")
     client = connect(lambda: debugger.target)
