@@ -17,6 +17,7 @@ from opkit.testing import project_cases
 from opkit.toolchain import Artifact, build, load_project, project_as_built
 from opkit.toolchain.building.binary_list import listed_combinations
 from opkit.toolchain.projects.operator_library import find_library, find_operators
+from opkit.toolchain.projects.tree import read_folder
 
 LIBRARY = Path(__file__).parent / "data" / "library"
 
@@ -180,6 +181,23 @@ def test_sources_of_headers_in_include_lie_in_src(tmp_path: Path) -> None:
     source = root / "moe/permute/op_host/permute_tiling.cpp"
     beside = found.companion_sources([source], [root / "common/include", root / "moe/inc"])
     assert beside == (root / "common/src/told.cpp", root / "moe/src/deep/own.cc")
+
+
+def test_what_the_graph_engine_calls_in_place_of_a_kernel_is_no_host_source(tmp_path: Path) -> None:
+    # It includes the headers of aclnn functions, which no host code here has.
+    root = _a_library(tmp_path, "moe/permute")
+    host = root / "moe/permute/op_host"
+    (host / "permute_tiling.cpp").write_text("IMPL_OP_OPTILING(Permute).Tiling(tile);")
+    (host / "fallback_permute.cpp").write_text(
+        '#include "fallback/comm.h"\nIMPL_OP(Permute).OpExecuteFunc(run).HostInputs({1});'
+    )
+    (root / "common/src").mkdir(parents=True)
+    (root / "common/include/fallback").mkdir(parents=True)
+    (root / "common/include/fallback/comm.h").touch()
+    (root / "common/src/comm.cpp").touch()
+    tree = read_folder(root / "moe/permute", cache=tmp_path / "cache")
+    assert tree is not None
+    assert tree.host_sources == (host / "permute_tiling.cpp",)
 
 
 @pytest.fixture(scope="module")
