@@ -82,7 +82,8 @@ class ProgramCalls(ABC):
                     f'"{tensor.name}" has elements of {array.dtype}, expected {row.numpy}',
                     help="convert it with astype()",
                 )
-            given[tensor.name] = np.ascontiguousarray(array)
+            # Not by ascontiguousarray, which gives a single number an axis.
+            given[tensor.name] = np.asarray(array, order="C")
         results = self.run(given, attributes)
         outputs = tuple(results[name] for name, _ in graph.outputs)
         return outputs[0] if len(outputs) == 1 else outputs

@@ -125,7 +125,7 @@ def build(
         inputs,
         plan,
         tuple(compile_plan(plan, target)),
-        tuple(np.ascontiguousarray(values[tensor.name]) for tensor in plan.constants),
+        tuple(np.asarray(values[tensor.name], order="C") for tensor in plan.constants),
         tuple(notes),
     )
 

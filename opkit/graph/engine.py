@@ -208,11 +208,11 @@ def _converted(wanted: ModelInput, value: Any) -> Any:
             help="build a model for each shape, or pad to it",
         )
     if wanted.dtype == "bfloat16" and array.dtype == np.uint16:
-        return np.ascontiguousarray(array)
+        return np.asarray(array, order="C")
     if "float" in wanted.dtype:
         if array.dtype.kind != "f":
             raise UsageError(f'"{wanted.name}" has {array.dtype}, expected fractions')
-        return np.ascontiguousarray(to_storage(array, wanted.dtype))
+        return np.asarray(to_storage(array, wanted.dtype), order="C")
     if array.dtype.kind not in "iub":
         raise UsageError(f'"{wanted.name}" has {array.dtype}, expected {wanted.dtype}')
     if wanted.rows and array.size and (array.min() < 0 or array.max() >= wanted.rows):
@@ -222,7 +222,7 @@ def _converted(wanted: ModelInput, value: Any) -> Any:
     limits = (0, 1) if wanted.dtype == "bool" else _limits(wanted.dtype)
     if array.size and (int(array.min()) < limits[0] or int(array.max()) > limits[1]):
         raise UsageError(f'"{wanted.name}" holds numbers that {wanted.dtype} does not')
-    return np.ascontiguousarray(array.astype(wanted.dtype))
+    return np.asarray(array.astype(wanted.dtype), order="C")
 
 
 def _limits(dtype: str) -> tuple[int, int]:
@@ -280,7 +280,7 @@ def _model(path: Path, document: Mapping[str, Any], members: Mapping[str, bytes]
     arrays = _safetensors().load(members[_WEIGHTS])
     constants = []
     for index, tensor in enumerate(plan.constants):
-        array = np.ascontiguousarray(arrays[f"c{index}"])
+        array = np.asarray(arrays[f"c{index}"], order="C")
         if array.nbytes != tensor.size_bytes or array.shape != tensor.shape:
             raise UsageError(f"{path} is damaged: the weight {tensor.name} has another size")
         constants.append(array)

@@ -41,7 +41,7 @@ class CompiledSegment(torch.nn.Module):
         self.runner = Runner(self.plan, compile_plan(self.plan, chip))
         self.seconds = 0.0
         self._constants = [
-            np.ascontiguousarray(translation.constants[t.name]) for t in self.plan.constants
+            np.asarray(translation.constants[t.name], order="C") for t in self.plan.constants
         ]
         self._constant_addresses = [array.ctypes.data for array in self._constants]
         examples = [node.meta["val"] for node in translation.outputs]

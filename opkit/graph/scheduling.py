@@ -217,7 +217,7 @@ def _in_float32(node: fx.Node, weights: Mapping[str, torch.Tensor]) -> Replaceme
         given = [wide(each) for each in arguments]
         for index, name in names.items():
             if weights[name].is_floating_point():
-                given[index] = c.constant(np.ascontiguousarray(weights[name].float().numpy()))
+                given[index] = c.constant(np.asarray(weights[name].float().numpy(), order="C"))
         dtypes = tuple("float32" if "float" in dtype else dtype for dtype in c.dtypes)
         inner = Call(c.builder, c.shapes, dtypes, c._constants)
         return row(inner, *given, **{key: wide(each) for key, each in settings.items()})

@@ -277,7 +277,7 @@ def _run(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
         import numpy as np
 
         try:
-            whole = {name: np.ascontiguousarray(array) for name, array in given.items()}
+            whole = {name: np.asarray(array, order="C") for name, array in given.items()}
             return program.compiled.run(whole, {})
         except GraphError as err:
             # The compiler has no kernel for some operator: said by Program.reason, never silently.

@@ -59,6 +59,14 @@ class Operator:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Its settings and their defaults; REQUIRED where there is none."""
 
+    def __post_init__(self) -> None:
+        """Have what gives fractions of whole numbers take them as fractions from the first on: on
+        the way they would wrap, and NumPy takes those of 8 bits for float16."""
+        if self.dtype is as_float:
+            object.__setattr__(self, "reference", _of_fractions(self.reference))
+            if self.expand is not None:
+                object.__setattr__(self, "expand", _made_of_fractions(self.expand))
+
     def settings(self, given: Mapping[str, object]) -> dict[str, object]:
         """Return all settings of a call.
 
@@ -79,6 +87,28 @@ class Operator:
 
 
 REQUIRED: Any = _REQUIRED
+
+
+def _of_fractions(reference: Callable[..., Any]) -> Callable[..., Any]:
+    def value(*arrays: Any, **settings: Any) -> Any:
+        import numpy as np
+
+        given = [np.asanyarray(array) for array in arrays]
+        wide = [a.astype(np.float64) if a.dtype.kind in "iub" else a for a in given]
+        return reference(*wide, **settings)
+
+    return value
+
+
+def _made_of_fractions(expand: Callable[..., Value]) -> Callable[..., Value]:
+    def made(*values: Value, **settings: Any) -> Value:
+        # Of 16 bits and more beside fractions of 16 bits, which have fewer digits, one stays whole.
+        dtype = next((v.dtype for v in values if is_floating(v.dtype)), "float32")
+        whole = _INTEGER_ORDER[:3] if dtype != "float32" else _INTEGER_ORDER
+        given = [v.astype(dtype) if v.dtype in whole else v for v in values]
+        return expand(*given, **settings)
+
+    return made
 
 
 def is_floating(dtype: str) -> bool:

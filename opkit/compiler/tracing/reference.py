@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ def run_graph(
     attributes: Mapping[str, float] | None = None,
     *,
     moved: float = 0.0,
+    shaken: int | None = None,
 ) -> dict[str, Any]:
     """Return every tensor's value by name; the outputs are those that `graph.outputs` names.
 
@@ -30,6 +31,8 @@ def run_graph(
         attributes: its numbers by name.
         moved: how far, relatively, computed values move before they are rounded to whole numbers
             or to 16 bits: which way a value near a tie goes is for roundings before it to say.
+        shaken: a seed; each computed value moves as float32 may round it, by some last places
+            either way.
 
     Raises:
         UsageError: an array does not fit its input.
@@ -38,7 +41,7 @@ def run_graph(
         ((t.name, t.shape) for t in graph.inputs),
         {t.name: np.shape(arrays[t.name]) for t in graph.inputs},
     )
-    return run_nodes(graph, dict(arrays), attributes or {}, sizes, moved=moved)
+    return run_nodes(graph, dict(arrays), attributes or {}, sizes, moved=moved, shaken=shaken)
 
 
 def run_nodes(
@@ -48,10 +51,11 @@ def run_nodes(
     sizes: Mapping[str, int],
     *,
     moved: float = 0.0,
+    shaken: int | None = None,
 ) -> dict[str, Any]:
-    """Return all tensors' values, starting from those of the inputs; `moved` as of `run_graph`."""
+    """Return all tensors' values, starting from those of the inputs; the rest as of `run_graph`."""
     found = {name: from_storage(value, graph.tensors[name].dtype) for name, value in values.items()}
-    return apply_nodes(graph, found, attributes, sizes, moved=moved)
+    return apply_nodes(graph, found, attributes, sizes, moved=moved, shaken=shaken)
 
 
 def apply_nodes(
@@ -61,20 +65,25 @@ def apply_nodes(
     sizes: Mapping[str, int],
     *,
     moved: float = 0.0,
+    shaken: int | None = None,
 ) -> dict[str, Any]:
     """Add every tensor that nodes compute to those that are found; arrays of a class of their own,
-    which trace what becomes of them, keep it; `moved` as of `run_graph`."""
+    which trace what becomes of them, keep it; the rest as of `run_graph`."""
     exact = frozenset(found)
+    whole: set[str] = set()
+    random = None if shaken is None else np.random.default_rng(shaken)
     sizes_of: dict[str, Any] = {}
     defaults = {each.name: each.default for each in graph.attributes}
     for node in graph.nodes:
         settings = {key: _bound(value, sizes) for key, value in node.settings.items()}
+        if _stays_whole(graph, node, whole):
+            whole.add(node.output.name)
         if node.operator == "attribute":
             name = str(settings["name"])
             found[node.output.name] = np.asarray(attributes.get(name, defaults.get(name)))
             continue
         inputs = [found[name] for name in node.inputs]
-        if moved and _rounds(graph, node) and node.inputs[0] not in exact:
+        if moved and _rounds(graph, node) and node.inputs[0] not in exact | whole:
             size = sizes_of.get(node.inputs[0])
             inputs = [inputs[0] + moved * (np.abs(inputs[0]) if size is None else size)]
         casts = node.operator in _CASTING
@@ -82,6 +91,9 @@ def apply_nodes(
             # What was computed in 16 bits: its node is the graph's.
             dtype = graph.producers[node.inputs[0]].output.dtype
             inputs = [rounded_to(inputs[0], dtype)] if dtype in HALVES else inputs
+        if random is not None and OPERATORS[node.operator].kind in _ADDING:
+            # What is added up in float32 is rounded on the way.
+            inputs = [_shaken(each, random) for each in inputs]
         value = OPERATORS[node.operator].reference(*inputs, **settings)
         if casts and node.output.dtype in HALVES:
             value = rounded_to(value, node.output.dtype)
@@ -95,12 +107,42 @@ def apply_nodes(
             value = np.asanyarray(value)
             value = value.astype(np.int64) if is_floating(str(value.dtype)) else value
             value = value.astype(node.output.dtype)
-        found[node.output.name] = np.asanyarray(value)
+        value = np.asanyarray(value)
+        is_exact = casts or not node.inputs or node.output.name in whole
+        if random is not None and not is_exact:
+            value = _shaken(value, random)
+        found[node.output.name] = value
     return found
+
+
+_SHAKEN = 2.0**-18
+"""Some last places of float32, as many as functions made of several instructions have off."""
+_ADDING = ("reduction", "product", "scan", "attention", "convolution")
+
+
+def _shaken(values: Any, random: np.random.Generator) -> Any:
+    if values.dtype.kind != "f":
+        return values
+    return values * (1.0 + _SHAKEN * random.uniform(-1.0, 1.0, values.shape))
 
 
 _CASTING = ("cast", "cumprod", "cumsum", "prod")
 """Operators that take 16 bits for what they hold, and give such: casts, and what casts in parts."""
+
+
+_WHOLE_NUMBERS = ("round", "floor", "ceil", "trunc", "sign")
+_KEEPING_WHOLE = ("add", "sub", "mul", "neg", "abs", "maximum", "minimum")
+
+
+def _stays_whole(graph: Graph, node: Node, whole: Collection[str]) -> bool:
+    """Return whether float32 computes a node without rounding: small whole numbers and halves, such
+    as the number of a period. No rounding moves those."""
+    if node.operator == "constant":
+        value = float(node.settings["value"])  # type: ignore[arg-type]
+        return abs(value) < 1024 and (64 * value).is_integer()
+    if node.operator in _WHOLE_NUMBERS or not is_floating(node.output.dtype):
+        return True
+    return node.operator in _KEEPING_WHOLE and all(name in whole for name in node.inputs)
 
 
 def _rounds(graph: Graph, node: Node) -> bool:

@@ -191,7 +191,7 @@ class _GoldenReference:
         for output, name in zip(outputs, self._output_dtypes(inputs), strict=True):
             row = find_dtype(name)
             assert row is not None
-            found.append((np.ascontiguousarray(narrow(output, row)), row.name))
+            found.append((np.asarray(narrow(output, row), order="C"), row.name))
         return found
 
     def judge(
@@ -235,7 +235,7 @@ class _ProgramReference:
         outputs = self._wide(arrays, attributes)
         dtypes = self.interface.variants[0][len(self.interface.inputs) :]
         return [
-            (np.ascontiguousarray(to_storage(output, dtype)), dtype)
+            (np.asarray(to_storage(output, dtype), order="C"), dtype)
             for output, dtype in zip(outputs, dtypes, strict=True)
         ]
 

@@ -109,4 +109,4 @@ def _stored(array: Any, dtype: str) -> Tensor:
         return np.asarray(array).astype(dtype, copy=False), dtype
     from opkit.compiler import to_storage
 
-    return np.ascontiguousarray(to_storage(np.asarray(array), dtype)), dtype
+    return np.asarray(to_storage(np.asarray(array), dtype), order="C"), dtype

@@ -1,0 +1,116 @@
+"""What `--verify` calls a difference, and the references that it holds results against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opkit import compiler as oc
+from opkit.compiler.ir.operator import as_float
+from opkit.compiler.report.verification import difference
+from opkit.compiler.tracing import run_graph
+
+FRACTIONS_OF_ONE = sorted(
+    name
+    for name, row in oc.OPERATORS.items()
+    if row.arity == 1 and row.dtype is as_float and row.kind in ("elementwise", "reduction")
+)
+POSITIVE = ("log", "log2", "log10", "sqrt", "rsqrt", "reciprocal", "log1p", "log_one_plus")
+
+
+def whole_inputs(name: str, dtype: str) -> np.ndarray:
+    if dtype == "bool":
+        return np.array([True, False, True]) | (name in (*POSITIVE, "atanh"))
+    if name == "atanh":
+        return np.zeros(3, dtype)
+    low = 1 if name in POSITIVE else max(np.iinfo(dtype).min, -128)
+    high = 20 if name in ("exp", "exp2", "expm1", "sinh", "cosh", "prod") else 127
+    return np.linspace(max(low, -high), high, 41).astype(dtype)
+
+
+# asinh of uint8 squared it in uint8, softplus negated it, log_softmax took the peak off in int8;
+# and the references of 8-bit numbers were NumPy's float16.
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "int32"])
+@pytest.mark.parametrize("name", FRACTIONS_OF_ONE)
+def test_fractions_of_whole_numbers_are_those_of_equal_fractions(name: str, dtype: str) -> None:
+    x = whole_inputs(name, dtype)
+    values = {}
+    for kind in (dtype, "float32"):
+        builder = oc.GraphBuilder("one")
+        builder.output("y", builder.input("x", x.shape, kind).apply(name))
+        graph = builder.graph()
+        lowered = oc.expand(graph)
+        given = {"x": x.astype(kind)}
+        values[kind] = run_graph(graph, given)[graph.outputs[0][1]]
+        made = run_graph(lowered, given)[lowered.outputs[0][1]]
+        assert difference(made, values[kind]) < 1e-5
+    assert values[dtype].dtype == np.float64
+    np.testing.assert_array_equal(values[dtype], values["float32"])
+
+
+class Echo(oc.ProgramCalls):
+    """A program that gives back its inputs."""
+
+    def __init__(self, graph: oc.Graph) -> None:
+        self._graph = graph
+
+    @property
+    def graph(self) -> oc.Graph:
+        return self._graph
+
+    @property
+    def lowered(self) -> Any:
+        raise NotImplementedError
+
+    def run_group(self, *_: Any) -> None:
+        raise NotImplementedError
+
+    def run(self, given: Mapping[str, Any], attributes: Mapping[str, float]) -> dict[str, Any]:
+        return {"y": given["x"]}
+
+
+# It was given an axis, and then refused as it has one.
+def test_a_single_number_is_an_input() -> None:
+    builder = oc.GraphBuilder("single")
+    builder.output("y", builder.input("x", ()) * 2.0)
+    assert Echo(builder.graph())(np.float32(3.0)).shape == ()
+
+
+# Up to 1 anything below the limit was right: zeros in the place of a softmax along a long row.
+@pytest.mark.parametrize("size", [1e-3, 1e-6, 1e-9])
+def test_small_numbers_are_no_zeros(size: float) -> None:
+    expected = np.linspace(0.5, 1.0, 100) * size
+    assert difference(np.zeros(100), expected) == 1.0
+    assert difference(expected * (1 + 1e-6), expected) < 2e-6
+
+
+def test_what_is_left_of_a_tensor_may_be_off_by_a_share_of_its_largest() -> None:
+    assert difference([1.0, 1e-9], [1.0, 0.0]) < 1e-5
+    assert difference([1.0, 1e-4], [1.0, 0.0]) > 1e-2
+
+
+# The number of the period of a sine was moved over its tie, so that either sign was right.
+@pytest.mark.parametrize("how", [{"moved": 2.0**-22}, {"moved": -(2.0**-22)}, {"shaken": 1}])
+def test_whole_numbers_on_the_way_are_exact(how: dict[str, Any]) -> None:
+    builder = oc.GraphBuilder("periods")
+    builder.output("y", builder.input("x", (200,)).apply("tan"))
+    lowered = oc.expand(builder.graph())
+    x = np.linspace(-40.0, 40.0, 200).astype(np.float32)
+    near = run_graph(lowered, {"x": x}, **how)[lowered.outputs[0][1]]
+    assert difference(near, np.tan(x.astype(np.float64))) < 1e-2
+
+
+def test_where_numbers_cancel_roundings_on_the_way_are_no_difference() -> None:
+    builder = oc.GraphBuilder("cancels")
+    x = builder.input("x", (3,))
+    builder.output("y", (x * 3.0) - (x * 3.0000002) + 1e-9)
+    graph = builder.graph()
+    given = {"x": np.array([1.0, 2.0, 3.0], np.float32)}
+    (name,) = (tensor for _, tensor in graph.outputs)
+    right = run_graph(graph, given)[name]
+    ends = [run_graph(graph, given, shaken=seed)[name] for seed in range(4)]
+    assert difference(right + 2e-7, right) > 1e-2
+    assert difference(right + 2e-7, right, ends) < 1e-2
