@@ -22,7 +22,7 @@ from typing import Any
 from opkit.errors import OperatorError, OpkitError, SetupError
 from opkit.executor.crew import Crew
 from opkit.executor.work import ATTEMPTS, Lost, Work
-from opkit.executor.worker import MARK, MARK_BYTES, STARTING
+from opkit.executor.worker import IDLE, MARK, MARK_BYTES, STARTING
 from opkit.processes import signal_group
 
 __all__ = ["LocalCrew", "LocalExecutor"]
@@ -30,6 +30,8 @@ __all__ = ["LocalCrew", "LocalExecutor"]
 _AHEAD_SECONDS = 0.1
 """Work that a process is given ahead, so that it never waits for us."""
 _MOST_AHEAD = 512
+_MOST_BYTES = 1 << 30
+"""Of a message: more is none, but something else than opkit that has written to the pipe."""
 _GRACE_SECONDS = 5.0
 _GRACE_AT_ONCE_SECONDS = 1.5
 """What a process may take to clean up when it is ended in the middle of a case."""
@@ -164,13 +166,19 @@ class LocalCrew(Crew):
         self, process: _Process, rest: deque[int], failures: dict[int, int]
     ) -> Iterator[tuple[int, Any]]:
         try:
-            message = pickle.loads(process.pipe.recv_bytes())
+            message = _message(process.pipe)
         except (EOFError, ConnectionResetError):
             code = process.popen.wait()
             reason = f"signal {-code}" if code < 0 else f"exit code {code}"
             # Memory runs out and somebody kills: that may pass. What exits does so again.
             attempts = ATTEMPTS if code < 0 else 1
             yield from self._lose(process, reason, rest, failures, attempts)
+            return
+        except _Garbage:
+            process.popen.kill()
+            process.popen.wait()
+            reason = "writing into opkit's own pipe"
+            yield from self._lose(process, reason, rest, failures, 1)
             return
         if isinstance(message, OpkitError):
             raise message
@@ -196,6 +204,9 @@ class LocalCrew(Crew):
     ) -> Iterator[tuple[int, Any]]:
         """Put a dead process's cases back; yield the one that it ran if that was once too often."""
         running, _ = process.running()
+        if running not in (IDLE, STARTING) and running not in process.waiting and process.waiting:
+            # Somebody has written over the mark; cases run in their order.
+            running = next(iter(process.waiting))
         self._selector.unregister(process.pipe)
         process.pipe.close()
         process.end()
@@ -226,6 +237,26 @@ class LocalCrew(Crew):
                 process.popen.wait()
                 reason = f"the limit of {self._seconds:g} s"
                 yield from self._lose(process, reason, rest, failures)
+
+
+class _Garbage(Exception):
+    """Somebody else than opkit has written to a worker's pipe."""
+
+
+def _message(pipe: Connection) -> Any:
+    """Return what a worker says.
+
+    Raises:
+        EOFError, ConnectionResetError: it has ended.
+        _Garbage: it is no message: a kernel, host code or golden has written there.
+    """
+    try:
+        return pickle.loads(pipe.recv_bytes(_MOST_BYTES))
+    except (EOFError, ConnectionResetError):
+        raise
+    # An end in the middle of a message is an OSError to the library; what is no pickle, anything.
+    except Exception as error:
+        raise _Garbage from error
 
 
 def _never_at_work(reason: str, *, is_starting: bool) -> OpkitError:

@@ -79,6 +79,14 @@ def test_a_case_that_exits_is_lost_at_once_and_the_others_run(make_work: MakeWor
     assert str(found[1]) == "the process that ran it ended by exit code 0 in the middle of it"
 
 
+# What was no message ended the command, as a bug of opkit's.
+def test_a_case_that_writes_to_the_pipe_is_lost_at_once(make_work: MakeWork) -> None:
+    cases = [("square", 0), ("write", 0), ("square", 2)]
+    with LocalExecutor(1).open(make_work()) as crew:
+        found = crew.run(cases)
+    assert found == [0, Lost("writing into opkit's own pipe", 1), 4]
+
+
 def test_a_case_that_kills_its_group_does_not_reach_who_asked(make_work: MakeWork) -> None:
     with LocalExecutor(1).open(make_work()) as crew:
         found = crew.run([("kill group", 0), ("square", 3)])

@@ -7,7 +7,7 @@ import os
 import shlex
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from opkit.errors import BuildError
 from opkit.toolchain.building.cache import BuildCache, unit_key
 from opkit.toolchain.building.depfile import parse_depfile
 from opkit.toolchain.building.digests import FileDigests, FileStat
+from opkit.toolchain.building.imports import foreign_log, named_texts
 from opkit.toolchain.building.processes import ProcessGroup
 from opkit.toolchain.building.state import BuildState
 from opkit.toolchain.building.unit import (
@@ -152,6 +153,11 @@ class Session:
         data = _take(output, list(self._compiler.argv))
         written = source if unit.text is not None else None
         dependencies, reusable = self._dependencies(depfile, written)
+        if unit.kind == "kernel" and unit.linked:
+            refused = foreign_log(data, self._own_texts(unit, dependencies))
+            if refused:
+                seconds = time.monotonic() - begin
+                return UnitResult(unit.name, "failed", seconds, log=f"{log}{refused}")
         if reusable:
             self._cache.store(key, data=data, log=log, dependencies=dependencies)
         return UnitResult(
@@ -263,6 +269,17 @@ class Session:
             reusable = reusable and stat.mtime_ns < self._started_ns - _TICK_NS
             dependencies.append((self._relative(file), digest))
         return tuple(dependencies), reusable
+
+    def _own_texts(
+        self, unit: CompileUnit, dependencies: Iterable[tuple[str, str]]
+    ) -> list[tuple[str, str]]:
+        """Return what a unit was compiled from, but the headers of the system and the toolkit."""
+        flags = unit.flags
+        system = (flags[at + 1] for at, flag in enumerate(flags[:-1]) if flag == "-isystem")
+        others = tuple(f"{folder}{os.sep}" for folder in (*system, "/usr"))
+        read = (Path(file) for file, _ in dependencies if not file.startswith(others))
+        source = Path(os.path.relpath(unit.source, self._root))
+        return named_texts(unit.text, dict.fromkeys((source, *read)), self._root)
 
     def _relative(self, file: str) -> str:
         root = f"{self._root}{os.sep}"

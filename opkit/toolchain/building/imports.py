@@ -1,0 +1,147 @@
+"""What a kernel's object asks of this machine: an AI core has no operating system to ask.
+
+A kernel that starts threads, opens files or ends processes compiles here, as the emulator's cores
+are threads of this machine; the chip's compiler has no such functions. It could also reach what
+judges it. So a kernel may use opkit, what the compiler itself calls, and functions that compute or
+print and leave the process as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import struct
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+__all__ = ["foreign_log", "named_texts", "undefined_names"]
+
+_MATHS = (
+    "acos|acosh|asin|asinh|atan|atan2|atanh|cbrt|ceil|copysign|cos|cosh|erf|erfc|exp|exp2|expm1"
+    "|fabs|fdim|floor|fma|fmax|fmin|fmod|frexp|hypot|ilogb|ldexp|lgamma|llrint|llround|log|log10"
+    "|log1p|log2|logb|lrint|lround|modf|nan|nearbyint|nextafter|pow|remainder|rint|round|roundeven"
+    "|scalbn|sin|sincos|sinh|sqrt|tan|tanh|tgamma|trunc"
+)
+_PRINTING = (
+    "printf|fprintf|vprintf|vfprintf|sprintf|snprintf|vsprintf|vsnprintf|puts|fputs|putchar|putc"
+    "|fputc|fwrite|fflush|stdout|stderr"
+)
+# How a process ends: reported by whoever waits for it.
+_ENDING = "abort|exit|_exit|_Exit|quick_exit|raise"
+_ALLOWED = re.compile(
+    # opkit itself.
+    r"_ZT?[A-Z]*N?K?(?:5opkit|7AscendC|4tool)|_ZGVN5opkit|opkit_"
+    # The run-time library of C++: exceptions, memory, what containers and strings are made of.
+    r"|__cxa_|__gxx_|_Unwind_|__dso_handle$|_ITM_|__gmon_start__$|__stack_chk_fail$|_Zn[wa]|_Zd[la]"
+    r"|_ZTVN10__cxxabiv1|_ZT[ISV]S|_ZT[ISV]N?S|_ZN?K?S|_ZN?K?9__gnu_cxx|__emutls|__tls_get_addr$"
+    # What compilers call for operations that the processor lacks.
+    r"|__[a-z]+[hsdtxbo]i?[fi](?:[hsdtx][fi]|[sdt]i)?\d?$|__cpu_"
+    r"|mem(?:cpy|set|move|cmp|chr)$|str\w+$|bcmp$|(?:m|c|re)alloc$|free$|aligned_alloc$|abs$|l?labs$"
+    rf"|(?:{_MATHS})[fl]?$|__(?:{_MATHS})[fl]?_finite$"
+    rf"|(?:__)?(?:{_PRINTING})(?:_chk)?$|__memcpy_chk$|__assert_fail$|(?:{_ENDING})$"
+)
+# Among what C++'s library has: threads, files, other sources of time and of chance.
+_REFUSED = re.compile(
+    r"thread|future|condition_variable|filesystem|filebuf|fstream|random_device|6chrono|5mutex"
+)
+_ASSEMBLY = re.compile(r'\b(?:__asm__|__asm|asm)\b(?:\s|\w)*\(\s*"(?=[^"])')
+_LINE = re.compile(r'#line (?P<number>\d+)(?: "(?P<name>.*)")?$')
+_DYNAMIC_SYMBOLS = 11
+_HEADER, _SECTION, _SYMBOL = struct.Struct("<16x24xQ10xHHH"), struct.Struct("<IIQQQQIIQQ"), 24
+
+
+def undefined_names(image: bytes) -> tuple[str, ...]:
+    """Return the names that an ELF shared object of 64 bits takes from others.
+
+    Source: the generic System V ABI, chapters 4 and 5.
+    """
+    table, size, count, _ = _HEADER.unpack_from(image)
+    sections = [_SECTION.unpack_from(image, table + at * size) for at in range(count)]
+    names = []
+    for section in sections:
+        if section[1] != _DYNAMIC_SYMBOLS:
+            continue
+        texts = sections[section[6]][4]
+        for at in range(section[4], section[4] + section[5], _SYMBOL):
+            name, _, _, index = struct.unpack_from("<IBBH", image, at)
+            if index == 0 and name != 0:
+                begin = texts + name
+                names.append(image[begin : image.index(b"\0", begin)].decode(errors="replace"))
+    return tuple(names)
+
+
+def foreign_log(image: bytes, texts: Sequence[tuple[str, str]]) -> str:
+    """Return errors, in a compiler's form, of what in a kernel no AI core has; empty: nothing.
+
+    Args:
+        image: the kernel's shared object.
+        texts: what it was compiled from but the toolkit's own headers: names of files, and texts.
+    """
+    lines = []
+    for name in undefined_names(image):
+        if _ALLOWED.match(name) and not _REFUSED.search(name):
+            continue
+        word = _last_word(name)
+        place = _place(re.compile(rf"\b{re.escape(word)}\b"), texts)
+        lines.append(
+            f'{place}error: a kernel calls "{word}", a function of this machine: no AI core has it'
+        )
+    for file, text in texts:
+        found = _ASSEMBLY.search(text)
+        if found is not None:
+            line = text.count("\n", 0, found.start()) + 1
+            lines.append(f"{file}:{line}:1: error: assembly for this machine: no AI core runs it")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def named_texts(text: str | None, files: Iterable[Path], root: Path) -> list[tuple[str, str]]:
+    """Return what a unit was compiled from, with names.
+
+    Args:
+        text: of the unit, where the toolchain has written it: `#line` says whose it is.
+        files: relative to `root`, or absolute; those that cannot be read are left out.
+    """
+    found = []
+    for path in files:
+        with contextlib.suppress(OSError):
+            content = (root / path).read_text(encoding="utf-8", errors="replace")
+            found.append((str(path), content))
+    return [*found, *_by_lines(text or "").items()]
+
+
+def _by_lines(text: str) -> dict[str, str]:
+    """Return the parts of a text by the names that `#line` gives them, each line at its number."""
+    parts: dict[str, dict[int, str]] = {}
+    name, number = "", 0
+    for line in text.splitlines():
+        match = _LINE.match(line)
+        if match is not None:
+            name, number = match["name"] or name, int(match["number"])
+            continue
+        if name and not name.startswith("kernel table of "):
+            parts.setdefault(name, {})[number] = line
+        number += 1
+    return {
+        name: "\n".join(lines.get(at, "") for at in range(1, max(lines) + 1))
+        for name, lines in parts.items()
+    }
+
+
+def _place(pattern: re.Pattern[str], texts: Iterable[tuple[str, str]]) -> str:
+    """Return where a name is used first, behind any declaration of it; a tool where nowhere."""
+    for file, text in texts:
+        found = list(pattern.finditer(text))
+        if found:
+            line = text.count("\n", 0, found[-1].start()) + 1
+            return f"{file}:{line}:1: "
+    return "ld: "
+
+
+def _last_word(name: str) -> str:
+    """Return a function's own name from what C++ makes of it, without its classes."""
+    word, rest = name, re.sub(r"^_Z\w*?(?=\d)", "", name) if name.startswith("_Z") else ""
+    while (digits := re.match(r"\d+", rest)) is not None:
+        length = int(digits[0])
+        word = rest[digits.end() : digits.end() + length]
+        rest = rest[digits.end() + length :]
+    return word
