@@ -347,13 +347,15 @@ def test_signals_end_a_command_and_its_processes_at_once(
 ) -> None:
     # SIGTERM was not looked at by launches, and a golden's or reference's code took it for its own.
     started = tmp_path / "started"
-    path = project / "op_kernel" / "plus.cpp"
-    path.write_text("#include <cstdio>\n#include <unistd.h>\n" + path.read_text())
-    insert(
-        project,
+    # The host code says that it is about to launch: a kernel has no files.
+    path = project / "op_host" / "plus.cpp"
+    head, brace, rest = path.read_text().partition("TilingContext* context)\n{\n")
+    path.write_text(
+        f"#include <cstdio>\n#include <unistd.h>\n{head}{brace}"
         f'if (FILE* f = fopen("{started}.part", "w")) {{ fprintf(f, "%d", getpid()); fclose(f);'
-        f' rename("{started}.part", "{started}"); }}\n    for (;;) AscendC::printf("x\\n");',
+        f' rename("{started}.part", "{started}"); }}\n{rest}'
     )
+    insert(project, 'for (;;) AscendC::printf("x\\n");')
     command = [word.format(project=project) for word in LONG[name]]
     process = subprocess.Popen(
         [*OPKIT_COMMAND, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
