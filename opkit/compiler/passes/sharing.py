@@ -26,7 +26,7 @@ def share_reductions(graph: Graph, cores: int) -> Graph:
     """Return the graph with reductions of fixed sizes whose results are few in two steps.
 
     Results that go back to as many elements as there were stay in one kernel with these. Sums of 16
-    bits are shared where they are of an input: between the steps they are float32.
+    bits are shared where they are of an input or a cast: between the steps they are float32.
     """
     work = _Sharer(graph, cores)
     return work.rebuilt(work.shared) if work.has_any() else graph
@@ -69,9 +69,10 @@ class _Sharer(Rebuilder):
         shape = [extent for extent in source.shape if isinstance(extent, int)]
         if len(shape) < len(source.shape) or math.prod(shape) < _LEAST_ELEMENTS:
             return None
-        is_input = any(tensor.name == source.name for tensor in self.graph.inputs)
+        producer = self.graph.producers.get(source.name)
+        is_rounded = producer is None or producer.operator == "cast"
         is_narrow = source.dtype in ("float16", "bfloat16") and node.operator == "sum"
-        if source.dtype not in ("float32", "float16", "bfloat16") or (is_narrow and not is_input):
+        if source.dtype not in ("float32", "float16", "bfloat16") or (is_narrow and not is_rounded):
             return None
         axes = normal_axes(node.settings["axis"], len(shape))
         before, behind = math.prod(shape[: axes[0]]), math.prod(shape[axes[-1] + 1 :])
