@@ -178,7 +178,8 @@ KernelEntry find_kernel(opkit_library& library, const std::string& op_type, cons
   const fs::path file = library.folder / file_name;
   if (table == nullptr && !fs::exists(file)) {
     fail(OPKIT_MISSING, "[" + op_type + "] there is no kernel " + file_name + " in " + library.folder.string() +
-                            ", which holds " + built_variants(library.folder, kernel) + "; run \"opkit build\" again");
+                            ", which holds " + built_variants(library.folder, kernel) +
+                            "; run \"opkit build\" again, with -c CHIP for another chip");
   }
   if (table == nullptr) table = &load_kernel_file((library.load_folder / file_name).string());
   if (const auto entry = find_entry(*table, kernel.c_str(), tiling_key)) {
