@@ -121,7 +121,8 @@ void LaunchState::check_raw_writes() {
   report.fault = Fault::RawWrite;
   report.message = "raw pointers have changed " + std::to_string(found->bytes) + " bytes of " +
                    (found->output->name.empty() ? "global memory" : found->output->name) + ", from byte " +
-                   std::to_string(found->first) + " on, which no instruction wrote";
+                   std::to_string(found->first) + " on, " +
+                   (found->is_over ? "after an instruction wrote them" : "which no instruction wrote");
   report.help =
       "write outputs with DataCopy, Fixpipe or SetValue, which are modelled and checked; --allow-raw-writes takes the "
       "bytes as they are";

@@ -3,6 +3,7 @@
 #include "core/launch_state.h"
 #include "isa/accuracy.h"
 #include "isa/table.h"
+#include "memory/raw_writes.h"
 #include "sched/signals.h"
 
 namespace opkit {
@@ -43,7 +44,7 @@ void execute(Core& core, const Instr& instr) {
 }
 
 /// Has a replay take the instruction, or executes it between its observers.
-void run(Core& core, LaunchState& launch, Instr& instr) {
+void run_observed(Core& core, LaunchState& launch, Instr& instr) {
   if (__builtin_expect(launch.observers.empty(), 1)) {
     if (__builtin_expect(launch.reorder != nullptr, 0)) return launch.reorder->issue(core, instr);
     const OpRow& row = row_of(instr.op);
@@ -59,6 +60,11 @@ void run(Core& core, LaunchState& launch, Instr& instr) {
     execute(core, instr);
   }
   for (Observer* observer : launch.observers) observer->after(core, instr);
+}
+
+void run(Core& core, LaunchState& launch, Instr& instr) {
+  run_observed(core, launch, instr);
+  if (launch.raw_writes != nullptr) launch.raw_writes->keep(core.index);
 }
 
 void run_with_chip_bounds(Core& core, LaunchState& launch, Instr& instr) {

@@ -58,11 +58,13 @@ void execute_control(Core& core, const Instr& instr) {
       const uint64_t bytes = size_bytes(element.dtype);
       check_bounds(core, instr, element, element.address, bytes, false);
       // GlobalTensor::operator() gives a reference, which may be there to be written.
-      if (element.space == Space::GM) note_written(core, element.address, bytes);
+      note_scalar(core, element);
       return;
     }
     case Op::SetValue:
       check_bounds(core, instr, instr.dst, instr.dst.address, size_bytes(instr.dst.dtype), true);
+      // The value follows.
+      note_scalar(core, instr.dst);
       return;
     default: return;  // PipeBarrier: execution is in program order already
   }

@@ -119,6 +119,11 @@ void note_written(const Core& core, uint64_t address, uint64_t bytes) {
   if (core.launch->raw_writes != nullptr) core.launch->raw_writes->note(core.index, address, bytes);
 }
 
+void note_scalar(const Core& core, const Operand& element) {
+  if (element.space != Space::GM || core.launch->raw_writes == nullptr) return;
+  core.launch->raw_writes->note_open(core.index, element.address, size_bytes(element.dtype));
+}
+
 bool is_in_bounds(const Core& core, const Operand& operand, uint64_t address, uint64_t bytes, bool is_write) {
   if (operand.space == Space::GM) return is_in_gm(core.launch->launch->gm, address, bytes, is_write);
   return is_inside(operand, address, bytes) &&

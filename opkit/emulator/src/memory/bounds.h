@@ -26,6 +26,9 @@ const GmRange* range_at(const std::vector<GmRange>& ranges, uint64_t address);
 /// Takes bytes of global memory for written by an instruction; check_bounds does so for what it lets pass.
 void note_written(const Core& core, uint64_t address, uint64_t bytes);
 
+/// Takes an element of global memory for one that the kernel writes by itself, behind a scalar access.
+void note_scalar(const Core& core, const Operand& element);
+
 /// Whether check_bounds would pass, which notes nothing; false for a kernel's constants, too.
 bool is_in_bounds(const Core& core, const Operand& operand, uint64_t address, uint64_t bytes, bool is_write);
 

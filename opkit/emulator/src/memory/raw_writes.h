@@ -1,4 +1,5 @@
-/// Which bytes of a launch's outputs changed though no instruction wrote them: a kernel's raw pointers did.
+/// Which bytes of a launch's outputs are not what instructions have written there: a kernel's raw pointers changed
+/// them.
 #pragma once
 
 #include <cstdint>
@@ -49,24 +50,47 @@ class RawWrites {
   /// Keeps what the outputs hold before the launch.
   RawWrites(const Launch& launch, uint32_t core_count);
 
-  /// What an instruction of a core writes; each core's own thread calls it.
-  void note(uint32_t core, uint64_t address, uint64_t bytes) { by_core_[core].add(address, address + bytes); }
+  // Each core's own thread calls these.
+
+  /// What an instruction of a core is about to write.
+  void note(uint32_t core, uint64_t address, uint64_t bytes) {
+    by_core_[core].written.add(address, address + bytes);
+    by_core_[core].pending.emplace_back(address, address + bytes);
+  }
+  /// What a scalar access of a core may write by itself, behind the instruction that says so.
+  void note_open(uint32_t core, uint64_t address, uint64_t bytes) { by_core_[core].open.add(address, address + bytes); }
+  /// Takes over what the last instruction has written.
+  void keep(uint32_t core) {
+    if (!by_core_[core].pending.empty()) keep_pending(by_core_[core]);
+  }
 
   struct Found {
     const GmRange* output;
     uint64_t first;  ///< byte of the output
     uint64_t bytes;  ///< how many of it have changed
+    bool is_over;    ///< all that changed was written by an instruction before
   };
-  /// The first output with bytes that changed and that no instruction wrote. Once, when every core has ended.
+  /// The first output with bytes that are not what instructions left there; not among them those that several cores
+  /// have written, whose order is open. Once, when every core has ended.
   std::optional<Found> find();
 
  private:
   struct Output {
     const GmRange* range;
-    std::vector<uint8_t> before;
+    std::vector<uint8_t> expected;  ///< before the launch, then what instructions have written
   };
+  struct CoreWrites {
+    ByteIntervals written;
+    ByteIntervals open;
+    std::vector<ByteIntervals::Interval> pending;  ///< of the instruction that runs
+  };
+  void keep_pending(CoreWrites& core);
+  /// The first byte that is not as expected, and how many are not, outside of these ranges.
+  static std::pair<uint64_t, uint64_t> changed_outside(const Output& output,
+                                                       const std::vector<ByteIntervals::Interval>& left_out);
+
   std::vector<Output> outputs_;
-  std::vector<ByteIntervals> by_core_;
+  std::vector<CoreWrites> by_core_;
 };
 
 }  // namespace opkit
