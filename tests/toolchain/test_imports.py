@@ -68,6 +68,8 @@ def test_what_computes_prints_and_throws_is_no_function_of_the_machine(tmp_path:
     body = """float a[8]; memset(a, 0, sizeof(a)); a[0] = std::exp(a[1]) + strlen("x");
     printf("%f", std::sqrt(a[0])); asm volatile("" ::: "memory");
     if (a[0] > 3) throw std::runtime_error(std::string("no"));
+    if (a[0] > 2) throw 5;
+    if (a[0] > 1) throw "text";
     *(volatile float*)x = *std::max_element(a, a + 8);"""
     head = "\n".join(
         f"#include <{name}>"

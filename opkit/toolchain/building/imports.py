@@ -33,7 +33,7 @@ _ALLOWED = re.compile(
     r"_ZT?[A-Z]*N?K?(?:5opkit|7AscendC|4tool)|_ZGVN5opkit|opkit_"
     # The run-time library of C++: exceptions, memory, what containers and strings are made of.
     r"|__cxa_|__gxx_|_Unwind_|__dso_handle$|_ITM_|__gmon_start__$|__stack_chk_fail$|_Zn[wa]|_Zd[la]"
-    r"|_ZTVN10__cxxabiv1|_ZT[ISV]S|_ZT[ISV]N?S|_ZN?K?S|_ZN?K?9__gnu_cxx|__emutls|__tls_get_addr$"
+    r"|_ZTVN10__cxxabiv1|_ZT[ISV][PK]*[a-z]$|_ZT[ISV][PK]*N?S|_ZN?K?S|_ZN?K?9__gnu_cxx|__emutls|__tls_get_addr$"
     # What compilers call for operations that the processor lacks.
     r"|__[a-z]+[hsdtxbo]i?[fi](?:[hsdtx][fi]|[sdt]i)?\d?$|__cpu_"
     r"|mem(?:cpy|set|move|cmp|chr)$|str\w+$|bcmp$|(?:m|c|re)alloc$|free$|aligned_alloc$|abs$|l?labs$"
