@@ -89,7 +89,7 @@ def formula_golden(specs: Sequence[OpSpec], *, precision: Precision = "float64")
         return None
     hiding = {spec.name for spec in specs} & _module_names(text)
     set_aside = tuple(_set_aside(spec, hiding) for spec in specs)
-    text = source(*set_aside) or ""
+    text = (source(*set_aside) or "") if hiding else text
     clashes = {name for spec in specs for name in _clashes(_parameters(spec), text)}
     if clashes:
         new = _other_names(clashes, {name for spec in specs for name in _parameters(spec)})

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal, NoReturn
 
 from opkit.algebra import (
@@ -82,8 +83,8 @@ class ParsedFormulas:
 
     spec: OpSpec
     outputs: tuple[ParsedOutput, ...]
-    inputs: dict[str, Node]
-    attrs: dict[str, Node]
+    inputs: Mapping[str, Node]
+    attrs: Mapping[str, Node]
     row_inputs: frozenset[str]
     """Inputs that have one value per row, marked `row(name)`."""
 
@@ -100,6 +101,8 @@ class ParsedFormulas:
         return space_of(expression)
 
 
+# Checks, the gradient, references and kernels of one operator all read its formulas.
+@lru_cache(maxsize=64)
 def parse(spec: OpSpec) -> ParsedFormulas:
     """Return the formulas of every output as trees.
 

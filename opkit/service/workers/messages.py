@@ -10,23 +10,31 @@ import json
 import socket
 from typing import Any
 
-__all__ = ["LARGEST_MESSAGE", "LARGEST_TEXT", "receive", "send"]
+__all__ = ["LARGEST_MESSAGE", "LARGEST_TEXT", "MessageTooLong", "receive", "send"]
 
 LARGEST_MESSAGE = 128 << 10
 LARGEST_TEXT = 8000
 """Letters of an error that are passed on."""
 
 
+class MessageTooLong(ValueError):
+    """A message that no packet holds: it was not sent."""
+
+    def __init__(self, size_bytes: int) -> None:
+        super().__init__(f"attributes and shapes of {size_bytes} bytes are too long for a call")
+        self.size_bytes = size_bytes
+
+
 def send(channel: socket.socket, message: dict[str, Any]) -> None:
     """Send one message.
 
     Raises:
-        ValueError: it is longer than a message may be.
+        MessageTooLong: it is longer than a message may be.
         OSError: the other side is gone.
     """
     packet = json.dumps(message, separators=(",", ":")).encode()
     if len(packet) > LARGEST_MESSAGE:
-        raise ValueError(f"attributes and shapes of {len(packet)} bytes are too long for a call")
+        raise MessageTooLong(len(packet))
     channel.send(packet)
 
 

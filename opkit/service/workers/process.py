@@ -18,7 +18,7 @@ from opkit.service.interface import Interface
 from opkit.service.settings import LimitSettings
 from opkit.service.workers.arguments import Attributes, Inputs, Rule
 from opkit.service.workers.attempts import AttemptFailed
-from opkit.service.workers.messages import receive, send
+from opkit.service.workers.messages import MessageTooLong, receive, send
 from opkit.service.workers.shared_memory import SharedMemory, Tensor
 
 __all__ = ["WorkerProcess"]
@@ -145,9 +145,9 @@ class WorkerProcess:
         except TimeoutError as error:
             self.end("hang")
             raise AttemptFailed("hang", f"no answer in {seconds:.3g} seconds") from error
+        except MessageTooLong as error:
+            raise AttemptFailed("refused", str(error)) from error
         except ValueError as error:
-            if self.is_alive and "too long" in str(error):
-                raise AttemptFailed("refused", str(error)) from error
             self.end()
             raise AttemptFailed("error", f"it answered with no message: {error}") from error
         except (ConnectionError, TypeError) as error:

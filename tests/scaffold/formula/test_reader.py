@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import json
+from collections import Counter
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 from opkit.algebra import number, product, tensor, to_formula
 from opkit.errors import SpecError
-from opkit.scaffold.formula import parse
+from opkit.scaffold import render
+from opkit.scaffold.formula import parse, reader
+from opkit.schema import parse as load_text
 
 
 def expression(make_spec, formula, **options):
@@ -150,3 +155,30 @@ def test_an_input_is_per_row_everywhere_or_nowhere(make_spec):
 def test_the_text_of_an_expression_parses_back_to_it(make_spec, formula):
     first = expression(make_spec, formula)
     assert expression(make_spec, to_formula(first)) == first
+
+
+def test_a_projects_files_are_made_from_one_reading_of_a_formula(monkeypatch):
+    # Reading GELU's took place 19 times: each file, check and gradient read it anew.
+    read = Counter()
+    real = reader._Reader.read
+    monkeypatch.setattr(
+        reader._Reader, "read", lambda self: (read.update([self.text]), real(self))[1]
+    )
+    formula = "0.5*x*(1 + tanh(sqrt(2/pi)*(x + 0.0447*x**3)))"
+    prototype = {
+        "op": "ReadOnce",
+        "input_desc": [{"name": "x", "type": ["float16", "float32"], "format": ["ND", "ND"]}],
+        "output_desc": [
+            {
+                "name": "y",
+                "type": ["float16", "float32"],
+                "format": ["ND", "ND"],
+                "formula": formula,
+            }
+        ],
+    }
+    (spec,) = load_text(json.dumps([prototype]), file=Path("read_once.json"))
+    parse.cache_clear()
+    render(spec)
+    assert read[formula] == 1
+    assert set(read.values()) == {1}
