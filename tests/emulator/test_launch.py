@@ -214,7 +214,6 @@ ENDLESS = {
     # These used to end after two minutes and more: no signal found them in the kernel's own code.
     "of printf": 'char text[16]; for (;;) std::snprintf(text, 16, "%d", 1);',
     "of malloc": "for (;;) { void* volatile room = std::malloc(64); std::free(room); }",
-    "of calls that wait": "for (;;) usleep(1000);",
 }
 
 
@@ -223,7 +222,6 @@ def endless(compile_kernel, loop: str):
         """
         #include <cstdio>
         #include <cstdlib>
-        #include <unistd.h>
 
         extern "C" __global__ __aicore__ void kernel(GM_ADDR y, uint32_t flag) {
           GlobalTensor<int32_t> out;
