@@ -2,7 +2,8 @@
 
     OpkitError                exit 70   our bug, unless a subclass says otherwise
     ├── UsageError            exit 2    the call or the command line is wrong
-    │   └── SpecError         exit 2    a prototype JSON is wrong (file, JSON pointer, line)
+    │   ├── SpecError         exit 2    a prototype JSON is wrong (file, JSON pointer, line)
+    │   └── HostRefusal       exit 2    an operator's host code takes no such shapes or types
     ├── OperatorError         exit 1    the user's operator is at fault
     │   ├── BuildError        exit 1    its source does not compile
     │   ├── KernelFault       exit 1    it faulted on the emulated core
@@ -27,6 +28,7 @@ __all__ = [
     "BuildError",
     "BusyError",
     "Diagnostic",
+    "HostRefusal",
     "KernelFault",
     "OperatorError",
     "OpkitError",
@@ -111,6 +113,10 @@ class SpecError(UsageError):
         parts = [part for part in (where, self.pointer) if part]
         head = ": ".join([*parts, self.message])
         return f"{head}\n  help: {self.help}" if self.help else head
+
+
+class HostRefusal(UsageError):
+    """An operator's own tiling or InferShape function returned an error, or asked for no core."""
 
 
 class OperatorError(OpkitError):

@@ -108,7 +108,7 @@ def missing_call(session: Session) -> tuple[Path, int, str] | None:
     fault = recording.fault
     if fault is None:
         return None
-    if fault.category == "Deadlock" and fault.message.startswith("WaitFlag: "):
+    if fault.category == "Deadlock":
         return _missing_signal(session)
     if fault.category != "QueueMisuse":
         return None
@@ -122,12 +122,12 @@ def missing_call(session: Session) -> tuple[Path, int, str] | None:
     )
     if core is None or fault.file is None:
         return None
-    queue, _ = source_file(fault.file).queue_call(fault.line)
+    queue, call, _ = source_file(fault.file).queue_call(fault.line)
     slots = [s for s in slots_at(recording, recording.step_count, core) if s.state != "placed"]
     named = [s for s in slots if s.name == queue] or slots
-    if "DeQue" in fault.message:
+    if call == "DeQue":
         return _held(session, core, [s for s in named if s.state == "allocated"], "EnQue")
-    if "AllocTensor" in fault.message:
+    if call == "AllocTensor":
         waiting = [s for s in named if s.state == "dequeued"]
         found = _held(session, core, waiting, "FreeTensor")
         if found is not None:
@@ -137,11 +137,13 @@ def missing_call(session: Session) -> tuple[Path, int, str] | None:
 
 
 def _missing_signal(session: Session) -> tuple[Path, int, str] | None:
-    """Return the WaitFlag whose SetFlag is missing."""
+    """Return the WaitFlag whose SetFlag is missing; None where another instruction waits."""
     step = session.fault_step()
     if step is None:
         return None
     waits = session.recording.instruction(step)
+    if waits.op != "WaitFlag":
+        return None
     event = f"{waits.pipe}_{waits.peer_pipe}"
     return waits.file, waits.line, f"SetFlag<HardEvent::{event}> is missing in front of this line"
 

@@ -56,8 +56,8 @@ class SourceFile:
         found = re.search(r"([A-Za-z_]\w*)\s*\.\s*(?:GetValue|SetValue)\b", self.line(line))
         return found[1] if found else ""
 
-    def queue_call(self, line: int) -> tuple[str, str]:
-        """Return (queue, tensor) of an AllocTensor, DeQue, EnQue or FreeTensor at a line."""
+    def queue_call(self, line: int) -> tuple[str, str, str]:
+        """Return (queue, call, tensor) of an AllocTensor, DeQue, EnQue or FreeTensor at a line."""
         text = self.line(line)
         found = re.search(
             r"([A-Za-z_]\w*)\s*(?:\.|->)\s*(?:template\s+)?"
@@ -65,11 +65,11 @@ class SourceFile:
             text,
         )
         if found is None:
-            return "", ""
+            return "", "", ""
         if found[3]:
-            return found[1], found[3]
+            return found[1], found[2], found[3]
         assigned = re.search(r"([A-Za-z_]\w*)\s*=\s*[^=]", text[: found.start()] + "= x")
-        return found[1], assigned[1] if assigned else ""
+        return found[1], found[2], assigned[1] if assigned else ""
 
     def buffer_name(self, line: int) -> str:
         """Return the queue or buffer that InitBuffer at a line is for; empty without one."""

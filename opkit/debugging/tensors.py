@@ -138,7 +138,7 @@ class Names:
             if event["action"] not in ("AllocTensor", "DeQue"):
                 continue
             file, line = self.recording.sites[event["site"]]
-            _, name = source_file(file).queue_call(line)
+            _, _, name = source_file(file).queue_call(line)
             if name:
                 taken = (event["step"], event["space"], event["address"])
                 found.setdefault((event["core"], name), []).append(taken)

@@ -8,6 +8,7 @@ precision.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -253,29 +254,44 @@ def _traced_fault(session: Session) -> tuple[int, str] | None:
     if fault is None or fault.file is None:
         return None
     if fault.category == "Assertion":
-        line = definition_line(fault.file, fault.line, fault.message.partition(":")[2])
+        statement = source_file(fault.file).statement(fault.line)
+        asserted = re.split(r"assert\w*", statement, maxsplit=1, flags=re.IGNORECASE)[-1]
+        line = definition_line(fault.file, fault.line, asserted)
         return (line, "what the assertion looks at is given its value here") if line else None
     if step is None or fault.category not in ("OutOfBounds", "Misaligned"):
         return None
     instruction = session.recording.instruction(step)
     if instruction.line != fault.line:
         return None
-    for number, operand in enumerate((instruction.dst, *instruction.sources)):
-        if operand is None:
-            continue
-        if operand.space == "GM" and "global memory" in fault.message:
-            return _global_origin(session, instruction, number, operand)
-        if operand.space == "GM" or "global memory" in fault.message:
-            continue
-        told = f"has {operand.end - operand.begin} bytes"
-        first = f" bytes {operand.address - operand.begin}.."
-        is_it = told in fault.message and first in fault.message
-        if fault.category == "OutOfBounds" and not is_it:
-            continue
-        if fault.category == "Misaligned" and f" {operand.address} " not in fault.message:
-            continue
-        return _local_origin(session, instruction, number, operand)
-    return None
+    operands = {
+        number: operand
+        for number, operand in enumerate((instruction.dst, *instruction.sources))
+        if operand is not None
+    }
+    if fault.category == "OutOfBounds":
+        outside = [
+            piece.operand
+            for piece in instruction.pieces
+            if piece.operand in operands
+            and _leaves(session.recording, operands[piece.operand], piece)
+        ]
+        number = min(outside, default=None)
+    else:
+        # Of several the one that misses by most: what an instruction asks for differs.
+        off = {n: each.address & -each.address for n, each in operands.items() if each.address % 32}
+        local = {n: size for n, size in off.items() if operands[n].space != "GM"}
+        number = min(local or off, key=off.__getitem__, default=None)
+    if number is None:
+        return None
+    origin = _global_origin if operands[number].space == "GM" else _local_origin
+    return origin(session, instruction, number, operands[number])
+
+
+def _leaves(recording: Recording, operand: Operand, piece: Piece) -> bool:
+    """Whether bytes of an operand lie outside its buffer, or in global memory in no tensor."""
+    if operand.space != "GM":
+        return piece.begin < operand.begin or piece.end > operand.end
+    return not any(r.begin <= piece.begin and piece.end <= r.end for r in recording.ranges)
 
 
 def _trail(session: Session, instruction: Instruction, operand: Operand) -> Trail:

@@ -46,7 +46,7 @@ _CPP_KEYWORDS = frozenset((
 _GLOBAL_NAMES = frozenset((
     "Order_t", "addr_cal_mode_t", "asc_dump", "asc_dump_cbuf", "asc_dump_gm", "asc_dump_l1buf",
     "asc_dump_ubuf", "bfloat16_t", "block_idx", "block_num", "complex32", "complex64",
-    "convert_from_bytes", "copy_gm_to_ubuf", "copy_gm_to_ubuf_align_b16",
+    "convert_from_bytes", "copy_data_align64", "copy_gm_to_ubuf", "copy_gm_to_ubuf_align_b16",
     "copy_gm_to_ubuf_align_b32", "copy_gm_to_ubuf_align_b8", "copy_ubuf_to_gm",
     "copy_ubuf_to_gm_align_b16", "copy_ubuf_to_gm_align_b32", "copy_ubuf_to_gm_align_b8",
     "copy_ubuf_to_ubuf", "dec", "detail", "event_t", "fe", "float16_t", "float32_t", "ge",
@@ -64,8 +64,7 @@ _GLOBAL_NAMES = frozenset((
 FRAMEWORK_CLASSES = frozenset((
     "CommentSection", "DYNAMIC", "DependScope", "FollowType", "FormatCheckOption", "IGNORE",
     "OPTIONAL", "OpAICoreConfig", "OpAICoreDef", "OpAttrDef", "OpCheckFuncHelper", "OpDef",
-    "OpParamDef", "Option",
-    "REQUIRED", "VIRTUAL",
+    "OpMC2Def", "OpParamDef", "Option", "REQUIRED", "VIRTUAL",
 ))  # fmt: skip
 """What the framework declares where OpDef classes are: no operator can have these names."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opkit.errors import KernelFault, OpkitError, PrecisionError
+from opkit.errors import HostRefusal, KernelFault, OpkitError, PrecisionError
 from opkit.schema import OpSpec
 from opkit.testing.cases import Case, Golden
 from opkit.testing.judgement import OutputResult, judge
@@ -33,12 +32,6 @@ __all__ = [
     "is_refusal",
     "run_cases",
 ]
-
-
-# How a launch says that the operator's own host code has returned an error, or has no core for it.
-_REFUSAL = re.compile(
-    r"\] its (?:(?:tiling|InferShape) function failed|tiling function sets the block dim to 0;)"
-)
 
 
 class Verdict(Enum):
@@ -300,7 +293,7 @@ def _attempt(
 def is_refusal(case: Case, spec: OpSpec, error: OpkitError) -> bool:
     """Whether a call ended because host code refuses a case that opkit has made of an OpDef."""
     is_generated = case.origin is None and not is_prototype(spec)
-    return is_generated and _REFUSAL.search(str(error)) is not None
+    return is_generated and isinstance(error, HostRefusal)
 
 
 def _verdict(outputs: Sequence[OutputResult]) -> Verdict:

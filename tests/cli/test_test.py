@@ -17,7 +17,7 @@ import pytest
 from opkit.chips import find_chip
 from opkit.cli import group
 from opkit.cli.console import run_guarded
-from opkit.errors import UsageError
+from opkit.errors import HostRefusal
 
 PROTOTYPE = {
     "op": "Twice",
@@ -120,7 +120,7 @@ def test_a_refusal_that_all_cases_share_is_printed_once(
     project: Path, kernel: UseKernel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(x: Any) -> Any:
-        raise UsageError("[Twice] its tiling function failed: no room")
+        raise HostRefusal("[Twice] its tiling function failed: no room")
 
     kernel(refuse)
     assert run(project, "-k", "float32") == 1

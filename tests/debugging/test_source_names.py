@@ -28,8 +28,8 @@ def test_calls_tell_their_operands_and_queues(tmp_path: Path) -> None:
     assert source.operand_names(9, "Cast")[:2] == ("wide", "xLocal")
     assert source.operand_names(9, "Muls") == ()
     assert source.buffer_name(2) == "xQueue"
-    assert source.queue_call(3) == ("xQueue", "xLocal")
-    assert source.queue_call(7) == ("xQueue", "xLocal")
+    assert source.queue_call(3) == ("xQueue", "AllocTensor", "xLocal")
+    assert source.queue_call(7) == ("xQueue", "EnQue", "xLocal")
     assert source.element_name(8) == "xLocal"
     assert source.line(99) == ""
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from opkit import runtime
-from opkit.errors import KernelFault, SetupError, UsageError
+from opkit.errors import HostRefusal, KernelFault, SetupError, UsageError
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -114,7 +114,7 @@ def test_a_dtype_is_carried_by_its_storage_type_only(scale_add) -> None:
 
 
 def test_what_the_tiling_function_logged_is_the_message(scale_add) -> None:
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(HostRefusal) as caught:
         runtime.open(scale_add).run("ScaleAdd", [X], {"scale": -1.0})
     assert "[ScaleAdd] its tiling function failed" in str(caught.value)
     assert "scale is -1, it must not be negative" in str(caught.value)
@@ -263,8 +263,10 @@ def test_the_library_works_again_after_a_fault(build_artifact, kernel_text) -> N
 )
 def test_a_wrong_host_function_is_named(build_artifact, host_text, old, new, message) -> None:
     folder = build_artifact(changed(host_text, old, new))
-    with pytest.raises(UsageError, match=re.escape(message)):
+    with pytest.raises(UsageError, match=re.escape(message)) as caught:
         runtime.open(folder).run("ScaleAdd", [X])
+    # No core at all is how an operator says that it takes no such shapes.
+    assert isinstance(caught.value, HostRefusal) == (message == "block dim to 0")
 
 
 @pytest.mark.parametrize("missing", ["GetInputShape(2)", "GetAttrs()->GetInt(1)"])
@@ -275,7 +277,7 @@ def test_an_inference_that_looks_for_what_its_operator_has_not_leaves_the_shape_
     infer = "*context->GetOutputShape(0) = *context->GetInputShape(0);"
     fails = f"{infer} if (context->{missing} == nullptr) return ge::GRAPH_FAILED;"
     library = runtime.open(build_artifact(changed(host_text, infer, fails)))
-    with pytest.raises(UsageError, match=r"InferShape .* does not list: give its shape with"):
+    with pytest.raises(HostRefusal, match=r"InferShape .* does not list: give its shape with"):
         library.run("ScaleAdd", [X])
     (y,) = library.run("ScaleAdd", [X], out_shape=(3, 4))
     np.testing.assert_array_equal(y, 2 * X)
@@ -291,7 +293,7 @@ def test_an_inference_that_refuses_what_it_is_given_is_heard_whatever_the_caller
     asks = f"{types} if (context->GetInputDataType(2) != ge::DT_UNDEFINED) return ge::GRAPH_FAILED;"
     host = changed(changed(host_text, infer, fails), types, asks)
     library = runtime.open(build_artifact(host))
-    with pytest.raises(UsageError, match="its InferShape function failed;"):
+    with pytest.raises(HostRefusal, match="its InferShape function failed;"):
         library.run("ScaleAdd", [X], out_shape=(3, 4))
     (y,) = library.run("ScaleAdd", [X, X])
     np.testing.assert_array_equal(y, 3 * X)

@@ -29,7 +29,7 @@ namespace {
 void raise_status(int status, const std::string& message) {
   switch (status) {
     case OPKIT_OK: return;
-    case OPKIT_USAGE: raise_named("UsageError", message);
+    case OPKIT_USAGE: raise_named(host::last_call_was_refused() ? "HostRefusal" : "UsageError", message);
     case OPKIT_MISSING: raise_named("SetupError", message);
     case OPKIT_FAULT: raise_kernel_fault(host::last_fault());
     default: raise_named("OpkitError", message);

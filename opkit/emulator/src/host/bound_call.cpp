@@ -91,6 +91,8 @@ BoundCall::BoundCall(const Operator& entry, const Signature& signature, const op
 
 void BoundCall::fail_here(const std::string& message) const { fail(OPKIT_USAGE, "[" + entry_.type + "] " + message); }
 
+void BoundCall::refuse_here(const std::string& message) const { fail_refused("[" + entry_.type + "] " + message); }
+
 void BoundCall::bind_inputs(const opkit_call& call) {
   const size_t wanted = signature_.inputs.size();
   const bool is_counted = call.input_lengths != nullptr;
@@ -340,7 +342,7 @@ void BoundCall::infer_shapes() {
     if (status == ge::GRAPH_SUCCESS) {
       take_shapes_of_idle_inference();
     } else if (asked_past_last() == asked_before) {
-      fail_here("its InferShape function failed" + logged_reason());
+      refuse_here("its InferShape function failed" + logged_reason());
     } else {
       // One that looks for what its operator has not says nothing of this call; on the chip the tensors count.
       take_shapes_of_failed_inference();
@@ -395,8 +397,8 @@ void BoundCall::infer_shapes() {
 void BoundCall::take_shapes_of_failed_inference() {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (!gives_shape(i)) {
-      fail_here("its InferShape function failed and asks for an input or attribute that the OpDef does not list: " +
-                advice(i) + logged_reason());
+      refuse_here("its InferShape function failed and asks for an input or attribute that the OpDef does not list: " +
+                  advice(i) + logged_reason());
     }
     set_shape(outputs_[i], given_shape(i));
   }

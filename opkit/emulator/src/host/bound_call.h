@@ -97,6 +97,7 @@ class BoundCall {
   bool gives_dtype(size_t output) const;
   gert::Shape given_shape(size_t output) const;
   [[noreturn]] void fail_here(const std::string& message) const;
+  [[noreturn]] void refuse_here(const std::string& message) const;
 
   const Operator& entry_;
   const Signature& signature_;

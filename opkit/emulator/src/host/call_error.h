@@ -12,9 +12,12 @@ namespace opkit::host {
 struct CallError {
   opkit_status status;
   std::string message;
+  bool is_refusal = false;  ///< the operator's own host code takes no such call, or has no core for it
 };
 
 [[noreturn]] inline void fail(opkit_status status, std::string message) { throw CallError{status, std::move(message)}; }
+
+[[noreturn]] inline void fail_refused(std::string message) { throw CallError{OPKIT_USAGE, std::move(message), true}; }
 
 /// What host functions have logged as errors on this thread since clear_log().
 const std::string& logged_errors();

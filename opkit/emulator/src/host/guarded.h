@@ -9,8 +9,8 @@
 
 namespace opkit::host {
 
-/// Keeps a message for the calling thread and returns the status.
-opkit_status report(opkit_status status, const std::string& message);
+/// Keeps a message for the calling thread, and whether the operator's host code refuses the call; returns the status.
+opkit_status report(opkit_status status, const std::string& message, bool is_refusal = false);
 
 /// Keeps a fault, for Python, and its text.
 opkit_status report_fault(const FaultReport& fault);
@@ -25,7 +25,7 @@ opkit_status guarded(Body body) {
   } catch (const CallError& error) {
     // A fault of a host function: no kernel ran, and the device is as it was.
     if (error.status == OPKIT_FAULT) return report_crash(error.message);
-    return report(error.status, error.message);
+    return report(error.status, error.message, error.is_refusal);
   } catch (const std::bad_alloc&) {
     return report(OPKIT_MISSING, "this machine has not enough memory for the call");
   } catch (const std::exception& error) {

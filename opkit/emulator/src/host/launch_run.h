@@ -24,6 +24,9 @@ std::string fault_text(const FaultReport& report);
 /// The fault of the last operator call on this thread that ended in OPKIT_FAULT.
 OPKIT_API const FaultReport& last_fault();
 
+/// Whether the last failure on this thread was the operator's host code, which takes no such call.
+OPKIT_API bool last_call_was_refused();
+
 /// Runs a launch on the caller's own addresses; `error` says what was wrong where the status is not OPKIT_OK.
 opkit_status launch_direct(const opkit_direct_launch& given, std::string& error);
 

@@ -18,6 +18,7 @@ namespace {
 
 thread_local std::string last_error;
 thread_local FaultReport fault_of_last_call;
+thread_local bool last_was_refused = false;
 
 void check_call(const opkit_library* library, const opkit_call* call) {
   if (library == nullptr) fail(OPKIT_USAGE, "the library is null: opkit_library_open has failed or was not called");
@@ -77,8 +78,9 @@ opkit_status infer(opkit_library* library, const char* op_type, const opkit_call
 
 }  // namespace
 
-opkit_status report(opkit_status status, const std::string& message) {
+opkit_status report(opkit_status status, const std::string& message, bool is_refusal) {
   last_error = message;
+  last_was_refused = is_refusal;
   return status;
 }
 
@@ -147,6 +149,8 @@ struct opkit_plan {
 namespace opkit::host {
 
 const FaultReport& last_fault() { return fault_of_last_call; }
+
+bool last_call_was_refused() { return last_was_refused; }
 
 }  // namespace opkit::host
 

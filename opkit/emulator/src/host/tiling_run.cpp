@@ -37,9 +37,8 @@ TilingResult run_tiling(opkit_library& library, const BoundCall& call, const Chi
   if (entry.tiling == nullptr) {
     fail(OPKIT_USAGE, "[" + entry.type + "] has no tiling function: AICore().SetTiling(...) is missing in its OpDef");
   }
-  const auto refuse = [&](const std::string& what) {
-    fail(OPKIT_USAGE, "[" + entry.type + "] its tiling function " + what);
-  };
+  const auto said = [&](const std::string& what) { return "[" + entry.type + "] its tiling function " + what; };
+  const auto refuse = [&](const std::string& what) { fail(OPKIT_USAGE, said(what)); };
   // Kept from call to call; a tiling function that runs another one has that one make its own.
   static thread_local std::unique_ptr<TilingMemory> kept;
   std::unique_ptr<TilingMemory> memory = std::move(kept);
@@ -56,12 +55,15 @@ TilingResult run_tiling(opkit_library& library, const BoundCall& call, const Chi
   state.compile_info = compile_info(library, entry, chip, state.platform);
   gert::TilingContext context(&call.node(), &state);
   if (call_host(entry.type, "tiling", entry.tiling, &context) != ge::GRAPH_SUCCESS) {
-    refuse("failed" + logged_reason());
+    fail_refused(said("failed" + logged_reason()));
   }
   if (state.tiling_key == kNoTilingKey) refuse("chooses none of the kernel's instances" + logged_reason());
   if (state.block_dim == 0 || state.block_dim > kMaxBlockDim) {
-    refuse("sets the block dim to " + std::to_string(state.block_dim) + "; SetBlockDim takes 1 to " +
-           std::to_string(kMaxBlockDim));
+    const std::string message = said("sets the block dim to " + std::to_string(state.block_dim) +
+                                     "; SetBlockDim takes 1 to " + std::to_string(kMaxBlockDim));
+    // Without a core for the call it says that it has no work for the chip; too many are a mistake.
+    if (state.block_dim == 0) fail_refused(message);
+    fail(OPKIT_USAGE, message);
   }
   if (data.GetDataSize() > kTilingCapacity) {
     refuse("sets the size of its tiling data to " + std::to_string(data.GetDataSize()) + " bytes; GetCapacity() is " +
