@@ -21,6 +21,9 @@ _LIMITS = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5}
 _SMALLEST = 2.0**-100
 _FLOOR = 2.0**-10
 """Elements below this share of the tensor's largest, or of 1, may be off by as much as it."""
+_FLOORS = dict.fromkeys(HALVES, 2.0**-3)
+"""Of 16 bits: times the limit it is half a step at the largest value, which is what each product of
+an attention's rounded weights may lose where the sum cancels."""
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
@@ -107,11 +110,16 @@ def _least_error(
     actual: Any, expected: Any, limit: float, others: _Others, name: str, dtype: str = ""
 ) -> float:
     """Return the difference; where it is above a limit, that to the nearest of the other values."""
-    error = difference(actual, expected)
-    return error if error <= limit else difference(actual, expected, others.of(name, dtype))
+    floor = _FLOORS.get(dtype, _FLOOR)
+    error = difference(actual, expected, floor=floor)
+    if error <= limit:
+        return error
+    return difference(actual, expected, others.of(name, dtype), floor=floor)
 
 
-def difference(actual: Any, expected: Any, others: Sequence[Any] = ()) -> float:
+def difference(
+    actual: Any, expected: Any, others: Sequence[Any] = (), *, floor: float = _FLOOR
+) -> float:
     """Return the largest difference as a share of the value, or of the tensor's largest up to 1
     where that is more; infinities and what is no number must agree.
 
@@ -120,6 +128,7 @@ def difference(actual: Any, expected: Any, others: Sequence[Any] = ()) -> float:
         expected: what is right.
         others: what is as right; so is all between, and of fractions what is as far the other way,
             or twice: not every rounding is tried.
+        floor: share of the largest value, or of 1, that smaller values count as.
     """
     is_whole = np.asarray(expected).dtype.kind in "iub"
     actual, expected = np.asarray(actual, np.float64), np.asarray(expected, np.float64)
@@ -129,7 +138,7 @@ def difference(actual: Any, expected: Any, others: Sequence[Any] = ()) -> float:
     # Not 1 itself: a tensor of small numbers, such as a softmax along a long row, would be as good
     # as zeros.
     largest = float(np.max(sizes[np.isfinite(sizes)], initial=_SMALLEST))
-    floor = _FLOOR * min(1.0, largest)
+    smallest = floor * min(1.0, largest)
     with np.errstate(all="ignore"):
         if others:
             ends = [expected, *(np.asarray(each, np.float64) for each in others)]
@@ -140,7 +149,7 @@ def difference(actual: Any, expected: Any, others: Sequence[Any] = ()) -> float:
             near = np.clip(actual, low, high)
             expected = np.where(np.isnan(near), expected, near)
         same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
-        share = np.abs(actual - expected) / np.maximum(floor, np.abs(expected))
+        share = np.abs(actual - expected) / np.maximum(smallest, np.abs(expected))
     share = np.where(same, 0.0, share)
     return float(np.max(np.where(np.isnan(share), np.inf, share), initial=0.0))
 
