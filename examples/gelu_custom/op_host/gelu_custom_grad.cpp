@@ -50,13 +50,14 @@ inline int64_t DivideUp(int64_t value, int64_t by)
 }
 
 // Fills the tiling data and returns the cores.
+// More than fairCores would take longer to start than their share of the work saves.
 uint32_t LaunchGeluCustomGrad(int64_t rowsExtent, int64_t columnsExtent, int64_t gradYStep, int64_t xStep, int64_t cores, int64_t rounds, GeluCustomGradTiling* tiling)
 {
     if (rowsExtent == 0 || columnsExtent == 0) {
         *tiling = GeluCustomGradTiling();
         return 1;
     }
-    const int64_t fairCores = std::min<int64_t>(cores, std::max<int64_t>(std::min<int64_t>(static_cast<int64_t>(std::sqrt(static_cast<double>(columnsExtent * rowsExtent * 260417 / 195744681))), 140), 1));
+    const int64_t fairCores = std::min<int64_t>(cores, std::max<int64_t>(std::min<int64_t>(static_cast<int64_t>(std::sqrt(static_cast<double>(columnsExtent * rowsExtent * 260417 / 182276596))), 140), 1));
     const int64_t used = std::min<int64_t>(fairCores, std::max<int64_t>(DivideUp(rowsExtent * columnsExtent, 1024), 1));
     const int64_t coresPerRow = rowsExtent < used ? used / rowsExtent : 1;
     const int64_t perCore = DivideUp(columnsExtent, coresPerRow);
