@@ -138,7 +138,8 @@ def test_an_unknown_chip_exits_2_and_names_the_nearest(
 def test_a_library_builds_each_operator_and_counts_causes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "common" / "inc").mkdir(parents=True)
+    (tmp_path / "cmake").mkdir()
+    (tmp_path / "cmake" / "functions.cmake").write_text("")
     (tmp_path / "CMakeLists.txt").write_text("project(library)\n")
     for name in ("first", "second"):
         host = tmp_path / "math" / name / "op_host"
