@@ -114,3 +114,22 @@ def test_where_numbers_cancel_roundings_on_the_way_are_no_difference() -> None:
     ends = [run_graph(graph, given, shaken=seed)[name] for seed in range(4)]
     assert difference(right + 2e-7, right) > 1e-2
     assert difference(right + 2e-7, right, ends) < 1e-2
+
+
+# A whole number that came from inputs, or was the largest of some, was moved to the one below.
+@pytest.mark.parametrize("how", [{"moved": 2.0**-22}, {"moved": -(2.0**-22)}, {"shaken": 1}])
+def test_what_is_chosen_among_exact_numbers_is_exact(how: dict[str, Any]) -> None:
+    builder = oc.GraphBuilder("largest")
+    x = builder.input("x", (4, 8))
+    truth = x.apply("greater", 0.0).astype("float32")
+    builder.output("y", truth.max(axis=1, keepdims=True).astype("int32"))
+    builder.output("z", x.max(axis=1, keepdims=True).astype("int32"))
+    graph = builder.graph()
+    given = {"x": np.arange(32, dtype=np.float32).reshape(4, 8)}
+    found = run_graph(graph, given, **how)
+    np.testing.assert_array_equal(found[graph.outputs[0][1]], [[1], [1], [1], [1]])
+    np.testing.assert_array_equal(found[graph.outputs[1][1]], [[7], [15], [23], [31]])
+
+
+def test_whole_numbers_are_not_right_twice_as_far_off() -> None:
+    assert difference([27.0], [25.0], [[26.0], [25.0]]) > 0

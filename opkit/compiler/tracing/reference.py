@@ -69,7 +69,7 @@ def apply_nodes(
 ) -> dict[str, Any]:
     """Add every tensor that nodes compute to those that are found; arrays of a class of their own,
     which trace what becomes of them, keep it; the rest as of `run_graph`."""
-    exact = frozenset(found)
+    exact = set(found)
     whole: set[str] = set()
     random = None if shaken is None else np.random.default_rng(shaken)
     sizes_of: dict[str, Any] = {}
@@ -78,6 +78,8 @@ def apply_nodes(
         settings = {key: _bound(value, sizes) for key, value in node.settings.items()}
         if _stays_whole(graph, node, whole):
             whole.add(node.output.name)
+        if _chooses(node) and exact.issuperset(node.inputs):
+            exact.add(node.output.name)
         if node.operator == "attribute":
             name = str(settings["name"])
             found[node.output.name] = np.asarray(attributes.get(name, defaults.get(name)))
@@ -91,7 +93,7 @@ def apply_nodes(
             # What was computed in 16 bits: its node is the graph's.
             dtype = graph.producers[node.inputs[0]].output.dtype
             inputs = [rounded_to(inputs[0], dtype)] if dtype in HALVES else inputs
-        if random is not None and OPERATORS[node.operator].kind in _ADDING:
+        if random is not None and OPERATORS[node.operator].kind in _ADDING and not _chooses(node):
             # What is added up in float32 is rounded on the way.
             inputs = [_shaken(each, random) for each in inputs]
         value = OPERATORS[node.operator].reference(*inputs, **settings)
@@ -108,8 +110,8 @@ def apply_nodes(
             value = value.astype(np.int64) if is_floating(str(value.dtype)) else value
             value = value.astype(node.output.dtype)
         value = np.asanyarray(value)
-        is_exact = casts or not node.inputs or node.output.name in whole
-        if random is not None and not is_exact:
+        rounds = not casts and node.inputs and node.output.name not in whole
+        if random is not None and rounds and not _chooses(node):
             value = _shaken(value, random)
         found[node.output.name] = value
     return found
@@ -118,6 +120,7 @@ def apply_nodes(
 _SHAKEN = 2.0**-18
 """Some last places of float32, as many as functions made of several instructions have off."""
 _ADDING = ("reduction", "product", "scan", "attention", "convolution")
+_MOVING = ("movement", "index", "line")
 
 
 def _shaken(values: Any, random: np.random.Generator) -> Any:
@@ -131,7 +134,13 @@ _CASTING = ("cast", "cumprod", "cumsum", "prod")
 
 
 _WHOLE_NUMBERS = ("round", "floor", "ceil", "trunc", "sign")
-_KEEPING_WHOLE = ("add", "sub", "mul", "neg", "abs", "maximum", "minimum")
+_CHOOSING = ("neg", "abs", "relu", "maximum", "minimum", "max", "min", "where", "clamp")
+"""Operators that round nothing: each result is one of the operands, or its negative."""
+_KEEPING_WHOLE = (*_CHOOSING, "add", "sub", "mul", "sum", "cast")
+
+
+def _chooses(node: Node) -> bool:
+    return node.operator in _CHOOSING or OPERATORS[node.operator].kind in _MOVING
 
 
 def _stays_whole(graph: Graph, node: Node, whole: Collection[str]) -> bool:
@@ -142,7 +151,9 @@ def _stays_whole(graph: Graph, node: Node, whole: Collection[str]) -> bool:
         return abs(value) < 1024 and (64 * value).is_integer()
     if node.operator in _WHOLE_NUMBERS or not is_floating(node.output.dtype):
         return True
-    return node.operator in _KEEPING_WHOLE and all(name in whole for name in node.inputs)
+    return (node.operator in _KEEPING_WHOLE or _chooses(node)) and all(
+        name in whole or not is_floating(graph.tensors[name].dtype) for name in node.inputs
+    )
 
 
 def _rounds(graph: Graph, node: Node) -> bool:
