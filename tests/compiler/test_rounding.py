@@ -137,9 +137,7 @@ def test_which_types_hold_which() -> None:
 def test_what_lies_between_two_right_results_is_right() -> None:
     assert difference([26.0], [25.0]) > 0
     assert difference([26.0], [25.0], [[26.0], [25.0]]) == 0
-    # Not every rounding is tried: twice as far is right, too.
-    assert difference([27.0], [25.0], [[26.0], [25.0]]) == 0
-    assert difference([27.5], [25.0], [[26.0], [25.0]]) > 0
+    assert difference([27.0], [25.0], [[26.0], [25.0]]) > 0
 
 
 # Results used to be computed in float32 from the first line to the last.

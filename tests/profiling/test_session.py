@@ -169,6 +169,8 @@ def test_the_system_counter_shows_the_time_that_the_profile_shows(
     assert spent == pytest.approx(line.cycles / timeline.clock_mhz, rel=0.1)
     assert spent < vector.mean_us
     plain = np.zeros(2, np.int64)
+    # A device of torch in this process times what it launches.
+    runtime.configure(profile=False)
     kernel(plain)
     # Without a profile it counts the instructions between the calls.
     assert np.diff(plain) == [201]
