@@ -76,7 +76,8 @@ def apply_nodes(
     defaults = {each.name: each.default for each in graph.attributes}
     for node in graph.nodes:
         settings = {key: _bound(value, sizes) for key, value in node.settings.items()}
-        if _stays_whole(graph, node, whole):
+        # Unmoved, part of a graph may read what the other part computes.
+        if (moved or random is not None) and _stays_whole(graph, node, whole):
             whole.add(node.output.name)
         if _chooses(node) and exact.issuperset(node.inputs):
             exact.add(node.output.name)
