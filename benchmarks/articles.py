@@ -512,6 +512,8 @@ def main() -> None:
             page.append(str(table))
             print(table, flush=True)
     if given.write:
+        # Between marks, which docs/generate.py copies into the Chinese page.
+        page = [page[0], "<!-- tables: begin -->", *page[1:], "<!-- tables: end -->\n"]
         (ROOT / "docs" / "articles.md").write_text("\n".join(page), encoding="utf-8")
 
 

@@ -20,10 +20,10 @@ def load_languages() -> ModuleType:
 
 
 languages = load_languages()
-PAGES = [pair for pair in languages.pages() if pair[1].exists()]
+PAGES = languages.pages()
 
 
-def test_every_chinese_page_has_an_english_one() -> None:
+def test_both_languages_have_the_same_pages() -> None:
     chinese = sorted((ROOT / "docs" / languages.CHINESE).rglob("*.md"))
     assert sorted(page for _, page in PAGES) == chinese
 
