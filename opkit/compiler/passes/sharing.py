@@ -29,7 +29,7 @@ def share_reductions(graph: Graph, cores: int) -> Graph:
     bits are shared where they are of an input or a cast: between the steps they are float32.
     """
     work = _Sharer(graph, cores)
-    return work.rebuilt(work.shared) if work.has_any() else graph
+    return work.rebuilt(work.shared) if work.cuts else graph
 
 
 class _Sharer(Rebuilder):
@@ -37,14 +37,13 @@ class _Sharer(Rebuilder):
         super().__init__(graph)
         self._cores = cores
         self._known: dict[tuple[str, tuple[int, ...]], Value] = {}
-
-    def has_any(self) -> bool:
-        """Whether a node is to be shared."""
-        return any(self._split(node) is not None for node in self.graph.nodes)
+        found = ((node.output.name, self._split(node)) for node in graph.nodes)
+        self.cuts = {name: cut for name, cut in found if cut is not None}
+        """Of each reduction that is to be shared: what `_split` returns."""
 
     def shared(self, node: Node, inputs: Sequence[Value]) -> Value | None:
         """Return a reduction in two steps; None for what stays as it is."""
-        cut = self._split(node)
+        cut = self.cuts.get(node.output.name)
         if cut is None:
             return None
         before, parts, each, behind = cut
@@ -121,10 +120,7 @@ class _Sharer(Rebuilder):
     def _own(self, reduction: Node) -> frozenset[str]:
         """Return the element-wise work before a reduction that nothing else reads: in the shape of
         the reduction's rows it stays in its kernel."""
-        readers: dict[str, list[str]] = {name: [""] for _, name in self.graph.outputs}
-        for node in self.graph.nodes:
-            for name in node.inputs:
-                readers.setdefault(name, []).append(node.output.name)
+        given = {name for _, name in self.graph.outputs}
         found = {reduction.output.name}
         for node in reversed(self.graph.nodes):
             is_plain = OPERATORS[node.operator].kind == "elementwise" and all(
@@ -132,8 +128,10 @@ class _Sharer(Rebuilder):
                 or math.prod(n for n in tensor.shape if isinstance(n, int)) == 1
                 for tensor in self.graph.inputs_of(node)
             )
-            if is_plain and found.issuperset(readers.get(node.output.name, [""])):
-                found.add(node.output.name)
+            name = node.output.name
+            readers = [user.output.name for user in self.graph.users[name]]
+            if is_plain and readers and name not in given and found.issuperset(readers):
+                found.add(name)
         return frozenset(found - {reduction.output.name})
 
 
