@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT / "examples" / "articles"))
 import operators as article_operators  # noqa: E402
 
 from opkit import compiler as oc  # noqa: E402
+from opkit.bfloat16 import bfloat16_to_float32, to_bfloat16  # noqa: E402
 from opkit.chips import DEFAULT_CHIP, find_chip  # noqa: E402
 from opkit.emulator import library_path  # noqa: E402
 from opkit.optimisers import (  # noqa: E402
@@ -413,14 +414,13 @@ def _converted(values: np.ndarray, dtype: str) -> tuple[np.ndarray, float]:
         scale = float(np.abs(values).max() / 127)
         return np.rint(values / scale).astype(np.int8), scale
     if dtype == "bfloat16":
-        bits = values.astype(np.float32).view(np.uint32).astype(np.uint64)
-        return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16), 1.0
+        return to_bfloat16(values), 1.0
     return values.astype(dtype), 1.0
 
 
 def _widened(result: np.ndarray, dtype: str) -> np.ndarray:
     if dtype == "bfloat16" and result.dtype == np.uint16:
-        return (result.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        return bfloat16_to_float32(result).astype(np.float64)
     return result.astype(np.float64)
 
 

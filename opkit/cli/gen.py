@@ -10,6 +10,7 @@ import click
 
 from opkit.chips import DEFAULT_CHIP
 from opkit.cli.console import Console, common_options
+from opkit.cli.options import project_folder_option
 from opkit.cli.parts import (
     Existing,
     check_prototype,
@@ -49,15 +50,7 @@ _TONES = {
     metavar="JSON",
     help="The prototype: one operator or a list of them.",
 )
-@click.option(
-    "-o",
-    "-out",
-    "--output",
-    "directory",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="The project's folder; the operator's name in the working directory by default.",
-)
+@project_folder_option("-out")
 @click.option(
     "-c",
     "--compute-unit",

@@ -10,6 +10,7 @@ import click
 
 from opkit.cli.console import Console, common_options, write_text
 from opkit.cli.gen import command as gen_command
+from opkit.cli.options import project_folder_option
 from opkit.errors import UsageError
 
 __all__ = ["command"]
@@ -20,14 +21,7 @@ _TENSOR = re.compile(r"(\w+)(?::([\w,]+))?")
 
 @click.command("init", short_help="Write an operator project from options.")
 @click.argument("op", metavar="OP")
-@click.option(
-    "-o",
-    "--output",
-    "directory",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="The project's folder; the operator's name in the working directory by default.",
-)
+@project_folder_option()
 @click.option(
     "--input",
     "inputs",

@@ -27,6 +27,7 @@ __all__ = [
     "output_option",
     "parse_shape",
     "project_argument",
+    "project_folder_option",
     "raw_writes_option",
     "timeout_option",
 ]
@@ -193,6 +194,19 @@ def raw_writes_option() -> _Decorator[Any]:
         "--allow-raw-writes",
         is_flag=True,
         help="Take outputs that change through raw pointers; a fault by default (MEM-RAW).",
+    )
+
+
+def project_folder_option(*spellings: str) -> _Decorator[Any]:
+    """The option that names the folder of a project to write, as `directory`."""
+    return click.option(
+        "-o",
+        *spellings,
+        "--output",
+        "directory",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="The project's folder; the operator's name in the working directory by default.",
     )
 
 

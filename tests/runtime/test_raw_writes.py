@@ -13,9 +13,7 @@ from opkit.errors import KernelFault
 
 X = np.arange(64, dtype=np.float32)
 
-# What the attribute says is done: 1: SetValue, 2: references, 3: copies, 4: copies and a raw store,
-# 5: half of it and no more, 6: strided rows and a raw store between them.
-KERNEL = """
+HEAD = """
 #include "kernel_operator.h"
 using namespace AscendC;
 
@@ -28,6 +26,14 @@ extern "C" __global__ __aicore__ void scale_add(
     GM_ADDR x, GM_ADDR z, GM_ADDR y, GM_ADDR workspace, GM_ADDR tiling) {
   REGISTER_TILING_DEFAULT(TilingData);
   GET_TILING_DATA(data, tiling);
+"""
+
+# What the attribute says is done: 1: SetValue, 2: references, 3: copies, 4: copies and a raw store,
+# 5: half of it and no more, 6: strided rows and a raw store between them, 7: the second half, and
+# raw stores of the first.
+KERNEL = (
+    HEAD
+    + """\
   KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
   (void)z, (void)workspace;
   if (GetBlockIdx() != 0) return;
@@ -53,21 +59,12 @@ extern "C" __global__ __aicore__ void scale_add(
 }
 OPKIT_KERNEL_TABLE(scale_add)
 """
+)
 
 # Sums of two ones and two twos: 16 products a row, two rows, 16 floats of each 32 in memory.
-CUBE_KERNEL = """
-#include "kernel_operator.h"
-using namespace AscendC;
-
-struct TilingData {
-  uint32_t length;
-  float scale;
-};
-
-extern "C" __global__ __aicore__ void scale_add(
-    GM_ADDR x, GM_ADDR z, GM_ADDR y, GM_ADDR workspace, GM_ADDR tiling) {
-  REGISTER_TILING_DEFAULT(TilingData);
-  GET_TILING_DATA(data, tiling);
+CUBE_KERNEL = (
+    HEAD
+    + """\
   KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);
   (void)x, (void)z, (void)workspace;
   if (GetBlockIdx() != 0) return;
@@ -85,6 +82,7 @@ extern "C" __global__ __aicore__ void scale_add(
 }
 OPKIT_KERNEL_TABLE(scale_add)
 """
+)
 
 
 @pytest.fixture(autouse=True)
