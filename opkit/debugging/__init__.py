@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from opkit.debugging.adapter import Adapter, serve_port, serve_streams
+from opkit.debugging.adapter import Adapter
 from opkit.debugging.commands import COMMANDS, Debugger, Result
 from opkit.debugging.editor import write_launch_json
 from opkit.debugging.host import host_debugger, run_host_case
 from opkit.debugging.recording import Recording, load_recording, recording
 from opkit.debugging.session import Session, Stop, Unit
+from opkit.debugging.streams import serve_port, serve_streams
 from opkit.debugging.targets import Target, debug_case, debug_program, debug_script
 from opkit.debugging.terminal import run_terminal
 from opkit.debugging.why import Answer, Reason, explain, explain_launch

@@ -6,16 +6,17 @@ Source: Debug Adapter Protocol, specification, base protocol and requests.
 
 from __future__ import annotations
 
-import json
+import base64
 import re
-import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from opkit.debugging.commands import Debugger
+from opkit.debugging.commands import COMMANDS, Debugger
+from opkit.debugging.expressions import FUNCTIONS
 from opkit.debugging.queues import pipes_at, slots_at
 from opkit.debugging.session import Session, Stop, Unit
 from opkit.debugging.source_names import source_file
@@ -23,9 +24,10 @@ from opkit.debugging.targets import Target
 from opkit.debugging.tensors import values_of
 from opkit.errors import OpkitError, UsageError
 
-__all__ = ["Adapter", "serve_port", "serve_streams"]
+__all__ = ["Adapter"]
 
 _MOST_ELEMENTS = 256
+_MOST_BYTES = 1 << 16
 _FIRST_TENSOR = 1 << 20
 """References from here on are tensors; those of scopes are smaller."""
 _SCOPES = ("Tensors", "Queues", "Flags", "Pipes", "Findings")
@@ -34,12 +36,16 @@ _CAPABILITIES = {
     "supportsStepBack": True,
     "supportsConditionalBreakpoints": True,
     "supportsHitConditionalBreakpoints": True,
+    "supportsLogPoints": True,
+    "supportsDataBreakpoints": True,
     "supportsFunctionBreakpoints": True,
+    "supportsCompletionsRequest": True,
+    "supportsReadMemoryRequest": True,
     "supportsEvaluateForHovers": True,
     "supportsGotoTargetsRequest": True,
     "supportsSteppingGranularity": True,
     "supportsTerminateRequest": True,
-    "supportsRestartRequest": False,
+    "supportsRestartRequest": True,
     "exceptionBreakpointFilters": [
         {"filter": "finding", "label": "Findings of opkit check", "default": False},
         {"filter": "nan", "label": "The first NaN in an output", "default": False},
@@ -58,6 +64,7 @@ class Adapter:
         self._debugger: Debugger | None = None
         self._by_source: dict[str, list[int]] = {}
         self._of_functions: list[int] = []
+        self._of_data: list[int] = []
         self._of_filters: list[int] = []
         self._filters: list[str] = []
         self._tensors: list[tuple[int, str]] = []
@@ -140,6 +147,13 @@ class Adapter:
 
     _attach = _launch
 
+    def _restart(self, arguments: Mapping[str, Any]) -> Any:
+        """Build and record the launch again; the client then sends its breakpoints again."""
+        for numbers in (self._of_functions, self._of_data, self._of_filters):
+            numbers.clear()
+        self._by_source.clear()
+        return self._launch({"stopOnEntry": self._stops_on_entry, **arguments})
+
     def _configurationDone(self, arguments: Mapping[str, Any]) -> Any:
         def after() -> None:
             self._use_filters()
@@ -158,6 +172,8 @@ class Adapter:
 
     def _stopped(self, stop: Stop) -> None:
         self._tensors.clear()
+        for line in stop.log:
+            self._event("output", {"category": "console", "output": line + "\n"})
         reasons = {"start": "entry", "fault": "exception", "end": "pause", "goto": "goto"}
         reason = reasons.get(stop.reason, stop.reason)
         body: dict[str, Any] = {
@@ -180,11 +196,8 @@ class Adapter:
         found = []
         numbers = []
         for wanted in arguments.get("breakpoints") or ():
-            line = f"break {_shown(self._session, path)}:{int(wanted['line'])}"
-            condition = wanted.get("condition")
-            answer = self._add(
-                line + (f" if {condition}" if condition else ""), hits=wanted.get("hitCondition")
-            )
+            place = f"{_shown(self._session, path)}:{int(wanted['line'])}"
+            answer = self._add_at(place, wanted)
             numbers += [answer["id"]] if answer["verified"] else []
             if answer["verified"]:
                 _, answer["line"] = self._session.steps_at_line(
@@ -199,11 +212,43 @@ class Adapter:
             self._session.delete_breakpoint(number)
         found = []
         for wanted in arguments.get("breakpoints") or ():
-            condition = wanted.get("condition")
-            suffix = f" if {condition}" if condition else ""
-            hits = wanted.get("hitCondition")
-            found.append(self._add(f"break {wanted['name']}{suffix}", hits=hits))
+            found.append(self._add_at(wanted["name"], wanted))
         self._of_functions = [answer["id"] for answer in found if answer["verified"]]
+        return {"breakpoints": found}, None
+
+    def _dataBreakpointInfo(self, arguments: Mapping[str, Any]) -> Any:
+        name = str(arguments["name"])
+        reference = int(arguments.get("variablesReference") or 0)
+        thread = int(arguments.get("frameId") or 0) or self._session.core + 1
+        if reference >= _FIRST_TENSOR:
+            thread, owner = self._tensors[reference - _FIRST_TENSOR]
+            name = owner + name
+        elif reference:
+            thread = reference // len(_SCOPES)
+        with self._looking_at(thread):
+            try:
+                place = self._ready.place(name)
+            except UsageError as error:
+                return {"dataId": None, "description": str(error)}, None
+        # A name may mean another buffer when the client sets the breakpoint: memory stays.
+        return {
+            "dataId": f"{thread}/{place}",
+            "description": name,
+            "accessTypes": ["write"],
+            "canPersist": False,
+        }, None
+
+    def _setDataBreakpoints(self, arguments: Mapping[str, Any]) -> Any:
+        for number in self._of_data:
+            self._session.delete_breakpoint(number)
+        found = []
+        for wanted in arguments.get("breakpoints") or ():
+            thread, _, place = str(wanted["dataId"]).partition("/")
+            condition = wanted.get("condition")
+            with self._looking_at(int(thread)):
+                line = f"watch {place}" + (f" if {condition}" if condition else "")
+                found.append(self._add(line, hits=wanted.get("hitCondition")))
+        self._of_data = [answer["id"] for answer in found if answer["verified"]]
         return {"breakpoints": found}, None
 
     def _setExceptionBreakpoints(self, arguments: Mapping[str, Any]) -> Any:
@@ -223,6 +268,14 @@ class Adapter:
                 lines.append(f"watch {output} {name}")
         answers = [self._add(line) for line in lines]
         self._of_filters = [answer["id"] for answer in answers if answer["verified"]]
+
+    def _add_at(self, place: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        """Add a breakpoint as a client wants it; with a message it is one that does not stop."""
+        condition = wanted.get("condition")
+        line = place + (f" if {condition}" if condition else "")
+        message = wanted.get("logMessage")
+        line = f"log {line} : {message}" if message else f"break {line}"
+        return self._add(line, hits=wanted.get("hitCondition"))
 
     def _add(self, line: str, *, hits: str | None = None) -> dict[str, Any]:
         try:
@@ -248,13 +301,20 @@ class Adapter:
         """Look at a core; one frame each, of the same number."""
         self._session.choose_core(thread - 1)
 
-    def _stackTrace(self, arguments: Mapping[str, Any]) -> Any:
-        thread = int(arguments["threadId"])
+    @contextmanager
+    def _looking_at(self, thread: int) -> Iterator[Session]:
+        """Look at a core for a while."""
         before = self._session.core
         self._look_at(thread)
-        session = self._session
-        place, step = session.place, session.step
-        session.core = before
+        try:
+            yield self._session
+        finally:
+            self._session.core = before
+
+    def _stackTrace(self, arguments: Mapping[str, Any]) -> Any:
+        thread = int(arguments["threadId"])
+        with self._looking_at(thread) as session:
+            place, step = session.place, session.step
         recording = session.recording
         name = "behind its last instruction"
         if step is not None:
@@ -283,34 +343,25 @@ class Adapter:
         if reference >= _FIRST_TENSOR:
             return {"variables": self._elements(reference, arguments)}, None
         thread, scope = divmod(reference, len(_SCOPES))
-        session = self._session
-        before = session.core
-        self._look_at(thread)
-        try:
+        with self._looking_at(thread) as session:
             rows = getattr(self, f"_show_{_SCOPES[scope].lower()}")(session)
-        finally:
-            session.core = before
-        found = [{"name": n, "value": v, "variablesReference": 0} for n, v in rows]
-        if _SCOPES[scope] == "Tensors":
-            for row in found:
-                self._tensors.append((thread, row["name"]))
-                row["variablesReference"] = _FIRST_TENSOR + len(self._tensors) - 1
+            found = [{"name": n, "value": v, "variablesReference": 0} for n, v in rows]
+            if _SCOPES[scope] == "Tensors":
+                for row in found:
+                    self._tensors.append((thread, row["name"]))
+                    row["variablesReference"] = _FIRST_TENSOR + len(self._tensors) - 1
+                    row["memoryReference"] = f"{thread}/{self._ready.place(row['name'])}"
         return {"variables": found}, None
 
     def _elements(self, reference: int, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the elements of a tensor that a client opens, at most so many at a time."""
         thread, name = self._tensors[reference - _FIRST_TENSOR]
-        session = self._session
-        before = session.core
-        self._look_at(thread)
-        try:
+        with self._looking_at(thread) as session:
             tensor = session.tensor(name)
             start = int(arguments.get("start") or 0)
             wanted = int(arguments.get("count") or 0) or _MOST_ELEMENTS
             stop = min(tensor.count, start + min(wanted, _MOST_ELEMENTS))
             values = values_of(session.recording, tensor.part(start, stop), session.position)
-        finally:
-            session.core = before
         return [
             {"name": f"[{start + index}]", "value": f"{value:.9g}", "variablesReference": 0}
             for index, value in enumerate([] if values is None else values.tolist())
@@ -373,6 +424,39 @@ class Adapter:
         moved = (self._session.position, self._session.core) != before
         after = (lambda: self._stopped(self._session.stop)) if moved else None
         return {"result": result.text, "variablesReference": 0}, after
+
+    def _completions(self, arguments: Mapping[str, Any]) -> Any:
+        """Complete what is typed into the console: commands first, then names and functions."""
+        column = int(arguments["column"]) - 1
+        typed = str(arguments["text"])[:column]
+        word = re.split(r"[^\w#]", typed)[-1]
+        with self._looking_at(int(arguments.get("frameId") or 0) or self._session.core + 1):
+            names = self._session.names.known(self._session.core)
+        offered = [(name, "variable") for name in names]
+        offered += [(name, "function") for name in FUNCTIONS]
+        if word == typed:
+            offered = [(name, "keyword") for name, *_ in COMMANDS] + offered
+        targets = [
+            {"label": name, "type": kind, "start": len(typed) - len(word), "length": len(word)}
+            for name, kind in offered
+            if name.startswith(word)
+        ]
+        return {"targets": targets}, None
+
+    def _readMemory(self, arguments: Mapping[str, Any]) -> Any:
+        """Return bytes as they are now; those that are no part of the recording are missing."""
+        thread, _, place = str(arguments["memoryReference"]).partition("/")
+        offset, count = int(arguments.get("offset") or 0), int(arguments["count"])
+        with self._looking_at(int(thread)) as session:
+            tensor = session.tensor(place)
+            begin = max(tensor.address + offset, 0)
+            count = min(count, _MOST_BYTES)
+            core = max(tensor.core, 0)
+            raw = session.recording.read(session.position, tensor.space, begin, count, core=core)
+        body: dict[str, Any] = {"address": f"{begin:#x}"}
+        if raw is None:
+            return {**body, "unreadableBytes": count}, None
+        return {**body, "data": base64.b64encode(raw).decode("ascii")}, None
 
     def _exceptionInfo(self, arguments: Mapping[str, Any]) -> Any:
         fault = self._session.recording.fault
@@ -443,78 +527,6 @@ def _shown(session: Session, path: str) -> str:
         if file == wanted or (file.name == wanted.name and file.resolve() == wanted.resolve()):
             return str(file)
     return path
-
-
-def read_message(stream: BinaryIO) -> dict[str, Any] | None:
-    """Return the next message of a stream; None where it ends.
-
-    Raises:
-        UsageError: what comes is none.
-    """
-    length = None
-    while True:
-        line = stream.readline()
-        if not line:
-            return None
-        text = line.decode("ascii", "replace").strip()
-        if not text:
-            if length is not None:
-                break
-            continue
-        name, _, value = text.partition(":")
-        if name.lower() == "content-length":
-            if not value.strip().isdigit():
-                raise UsageError(f"a message with the length {value.strip()!r}")
-            length = int(value)
-    raw = stream.read(length)
-    try:
-        message = json.loads(raw)
-    except ValueError as error:
-        raise UsageError(f"a message that is no JSON: {error}") from error
-    if not isinstance(message, dict):
-        raise UsageError("a message that is no object")
-    return message
-
-
-def write_message(stream: BinaryIO, message: Mapping[str, Any]) -> None:
-    """Write a message to a stream."""
-    raw = json.dumps(message, default=str).encode()
-    stream.write(f"Content-Length: {len(raw)}\r\n\r\n".encode() + raw)
-    stream.flush()
-
-
-def serve_streams(target: Callable[[], Target], given: BinaryIO, taken: BinaryIO) -> None:
-    """Serve one client until it disconnects or its stream ends."""
-    adapter = Adapter(target, lambda message: write_message(taken, message))
-    while not adapter.is_over:
-        message = read_message(given)
-        if message is None:
-            return
-        if message.get("type") == "request":
-            adapter.take(message)
-
-
-def serve_port(target: Callable[[], Target], port: int, told: Callable[[int], None]) -> None:
-    """Serve one client on a port of this machine only.
-
-    Args:
-        told: called with the port once clients can connect.
-    Raises:
-        UsageError: somebody else has the port.
-    """
-    with socket.socket() as listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise UsageError(
-                f"port {port} cannot be served: {error.strerror}", help="--port 0 takes a free one"
-            ) from error
-        listening.listen(1)
-        told(listening.getsockname()[1])
-        connection, _ = listening.accept()
-        with connection, connection.makefile("rwb") as stream:
-            serve_streams(target, stream, stream)  # type: ignore[arg-type]
 
 
 def _hit_rule(text: str) -> Callable[[int], bool]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opkit.debugging.answers import answer_data, answer_text
-from opkit.debugging.expressions import Expression
+from opkit.debugging.expressions import Expression, Message, short
 from opkit.debugging.queues import pipes_at, slots_at
 from opkit.debugging.recording import Instruction
 from opkit.debugging.session import Session, Stop, Unit
@@ -25,7 +25,6 @@ from opkit.schema import nearest
 
 __all__ = ["COMMANDS", "Debugger", "Result"]
 
-_SHOWN = 8
 _UNITS = {unit.value: unit for unit in Unit}
 # name, short forms, usage, what it does
 COMMANDS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
@@ -51,6 +50,12 @@ COMMANDS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
         ("w",),
         "watch TENSOR[i:j] [nan|inf|golden|if EXPR]",
         "stop behind whatever writes it, or makes it a NaN, an infinity, other than the golden",
+    ),
+    (
+        "log",
+        (),
+        "log PLACE [core N] [tile N] [if EXPR] : TEXT",
+        "write a text whenever the launch passes, as x begins with {x[0]}; it does not stop",
     ),
     ("delete", ("d",), "delete N", "take a breakpoint away"),
     ("breakpoints", ("info",), "breakpoints", "list the breakpoints"),
@@ -184,19 +189,30 @@ class Debugger:
             "reason": stop.reason,
             "why": stop.text,
             "breakpoint": stop.breakpoint,
+            "log": list(stop.log),
             **where.data,
         }
-        return Result(command, data, f"{stop.text}\n{where.text}" if stop.text else where.text)
+        lines = [*stop.log, *([stop.text] if stop.text else []), where.text]
+        return Result(command, data, "\n".join(lines))
 
     # Breakpoints.
 
     def _break(self, words: list[str], rest: str) -> Result:
+        return self._at_place("break", rest)
+
+    def _log(self, words: list[str], rest: str) -> Result:
+        place, colon, text = rest.partition(" : ")
+        if not colon or not text.strip():
+            raise _usage("log")
+        return self._at_place("log", place.strip(), Message(text.strip()))
+
+    def _at_place(self, command: str, rest: str, message: Message | None = None) -> Result:
         session = self.session
         head, _, condition_text = rest.partition(" if ")
         condition = Expression(condition_text) if condition_text else None
         words = head.split()
         if not words:
-            raise _usage("break")
+            raise _usage(command)
         limits: dict[str, int] = {}
         place = [words.pop(0)]
         while words:
@@ -206,7 +222,7 @@ class Debugger:
             elif place[0] == "finding" and len(place) == 1:
                 place.append(word)
             else:
-                raise _usage("break")
+                raise _usage(command)
         steps, text = self._break_steps(place)
         recording = session.recording
         if "core" in limits:
@@ -219,15 +235,18 @@ class Debugger:
         if "tile" in limits:
             steps = steps[recording.tile_of[steps] == limits["tile"]]
         if not len(steps):
-            raise UsageError(f"break {rest}: no instruction of this launch is meant")
-        if condition is not None:
-            self._check_names(condition, steps)
+            raise UsageError(f"{command} {rest}: no instruction of this launch is meant")
+        for asked in (condition, message):
+            if asked is not None:
+                self._check_names(asked.names, steps)
+        text = f"{text} {rest[len(place[0]) :].strip()}".strip()
         breakpoint = session.add_breakpoint(
-            f"{text} {rest[len(place[0]) :].strip()}".strip(),
+            text if message is None else f"log {text} : {message.text}",
             steps=steps,
             condition=condition,
+            message=message,
         )
-        return self._added("break", breakpoint.number, breakpoint.text, len(steps))
+        return self._added(command, breakpoint.number, breakpoint.text, len(steps))
 
     def _break_steps(self, place: Sequence[str]) -> tuple[NDArray[np.int64], str]:
         session = self.session
@@ -251,11 +270,11 @@ class Debugger:
             return steps, f"{Path(file).name}:{line}"
         return session.steps_of_instruction(word), word
 
-    def _check_names(self, condition: Expression, steps: NDArray[np.int64]) -> None:
+    def _check_names(self, names: Sequence[str], steps: NDArray[np.int64]) -> None:
         """Names that are known nowhere are told at once, not by never stopping."""
         session = self.session
         cores = np.unique(session.recording.core_of[steps])
-        for name in condition.names:
+        for name in names:
             for core in cores:
                 try:
                     session.names.find(name, int(steps[0]), int(core))
@@ -284,7 +303,7 @@ class Debugger:
         elif kind == "golden":
             looks = self._off_golden(tensor)
         if condition is not None:
-            self._check_names(condition, writers)
+            self._check_names(condition.names, writers)
         text = f"watch {label}" + (f" {kind}" if kind else "")
         text += f" if {condition_text}" if condition_text else ""
         breakpoint = session.add_breakpoint(text, after=writers, condition=condition, looks=looks)
@@ -388,6 +407,14 @@ class Debugger:
         tensor, start, stop = self._whole(text)
         return (tensor if stop - start == tensor.count else tensor.part(start, stop)), text
 
+    def place(self, text: str) -> str:
+        """Return the memory of `y`, `y[3]` or `y[0:16]` as `UB:256:float16:16`.
+
+        Raises:
+            UsageError: nothing has this name, or the elements lie outside.
+        """
+        return self._part(text)[0].place
+
     def _global_place(self, tensor: Tensor) -> Tensor:
         known = self.session.recording.range_at(tensor.address)
         if known is None:
@@ -408,7 +435,7 @@ class Debugger:
         array = np.asarray(value)
         shown: Any = array.reshape(-1)[:64].tolist() if array.ndim else array.item()
         data = {"expression": rest, "value": shown, "shape": list(array.shape)}
-        return Result("print", data, f"{rest} = {_short(array)}")
+        return Result("print", data, f"{rest} = {short(array)}")
 
     def _printed(self, label: str, tensor: Tensor, found: NDArray[np.float64]) -> Result:
         finite = found[np.isfinite(found)] if found.dtype.kind == "f" else found
@@ -434,7 +461,7 @@ class Debugger:
         if tensor.space != "GM":
             head += f" at {tensor.address}"
         parts = [f"{key} {value:.6g}" for key, value in summary.items() if value or key[0] == "m"]
-        return Result("print", data, f"{head}\n  {_short(found)}\n  {', '.join(parts)}")
+        return Result("print", data, f"{head}\n  {short(found)}\n  {', '.join(parts)}")
 
     def _tensors(self, words: list[str], rest: str) -> Result:
         session = self.session
@@ -686,12 +713,6 @@ class Debugger:
 
     def _quit(self, words: list[str], rest: str) -> Result:
         return Result("quit", {}, "", quits=True)
-
-
-def _short(array: NDArray[Any]) -> str:
-    flat = array.reshape(-1)
-    shown = ", ".join(f"{value:.6g}" for value in flat[:_SHOWN].tolist())
-    return shown if not array.ndim else f"[{shown}{', ...' if flat.size > _SHOWN else ''}]"
 
 
 def _range_of(text: str, tensor: Tensor) -> tuple[int, int]:

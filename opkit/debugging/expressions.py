@@ -1,18 +1,24 @@
-"""Expressions over tensors, for `print` and for conditions: `any(isnan(y))`, `x[3] > 0.5`."""
+"""Expressions over tensors, for `print`, conditions and messages: `any(isnan(y))`, `x[3] > 0.5`."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from opkit.errors import UsageError
 
-__all__ = ["Expression"]
+__all__ = ["FUNCTIONS", "Expression", "Message", "short"]
 
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+_MOST_SHOWN = 8
+# A literal, an expression in braces, or a brace that is neither.
+_PIECE = re.compile(r"((?:[^{}]|\{\{|\}\})+)|\{([^{}]+)\}|([{}])")
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "any": np.any,
     "all": np.all,
     "isnan": np.isnan,
@@ -28,6 +34,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "sqrt": np.sqrt,
     "len": np.size,
 }
+"""What expressions may call, by name."""
 _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: np.add,
     ast.Sub: np.subtract,
@@ -98,13 +105,13 @@ class Expression:
         if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
             return []
         if isinstance(node, ast.Call):
-            named = isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS
+            named = isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS
             if named and not node.keywords:
                 return [name for each in node.args for name in self._check(each)]
             wrong = ast.unparse(node.func)
             raise UsageError(
                 f'{self.text}: there is no function "{wrong}"',
-                help="there are " + ", ".join(_FUNCTIONS),
+                help="there are " + ", ".join(FUNCTIONS),
             )
         parts: list[ast.AST] = []
         if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
@@ -135,7 +142,7 @@ class Expression:
             return node.value
         if isinstance(node, ast.Call):
             assert isinstance(node.func, ast.Name)
-            return _FUNCTIONS[node.func.id](*map(of, node.args))
+            return FUNCTIONS[node.func.id](*map(of, node.args))
         if isinstance(node, ast.BinOp):
             return _BINARY[type(node.op)](of(node.left), of(node.right))
         if isinstance(node, ast.UnaryOp):
@@ -157,3 +164,57 @@ class Expression:
             return tuple(map(of, node.elts))
         assert isinstance(node, ast.Slice)
         return slice(of(node.lower), of(node.upper), of(node.step))
+
+
+class Message:
+    """A text with expressions in braces: `x begins with {x[0]}`; `{{` and `}}` are braces."""
+
+    def __init__(self, text: str) -> None:
+        """Parse a text.
+
+        Raises:
+            UsageError: a brace stands alone, or what is between braces is no expression.
+        """
+        self.text = text
+        self._parts: list[str | Expression] = []
+        for literal, expression, alone in re.findall(
+            r"((?:[^{}]|\{\{|\}\})+)|\{([^{}]+)\}|([{}])", text
+        ):
+            if alone:
+                raise UsageError(
+                    f'"{text}": a brace stands alone', help="write {x[0]}, and {{ for a brace"
+                )
+            literal = literal.replace("{{", "{").replace("}}", "}")
+            self._parts.append(Expression(expression) if expression else literal)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tensors that its expressions read."""
+        expressions = [part for part in self._parts if isinstance(part, Expression)]
+        return tuple(dict.fromkeys(name for part in expressions for name in part.names))
+
+    def filled(self, tensor: Callable[[str], Any]) -> str:
+        """Return the text with the values of its expressions; `?` for one that has none there.
+
+        Args:
+            tensor: the array of a name.
+        """
+        return "".join(
+            part if isinstance(part, str) else _shown(part, tensor) for part in self._parts
+        )
+
+
+def _shown(expression: Expression, tensor: Callable[[str], Any]) -> str:
+    try:
+        return short(np.asarray(expression.value(tensor)))
+    except UsageError:
+        # Its tensors are not there yet, or not on this core.
+        return "?"
+
+
+def short(array: NDArray[Any]) -> str:
+    """Return the first elements of an array as text; a number alone without brackets."""
+    flat = array.reshape(-1)
+    shown = ", ".join(f"{value:.6g}" for value in flat[:_MOST_SHOWN].tolist())
+    more = ", ..." if flat.size > _MOST_SHOWN else ""
+    return shown if not array.ndim else f"[{shown}{more}]"

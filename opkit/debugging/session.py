@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from opkit.debugging.expressions import Expression
+from opkit.debugging.expressions import Expression, Message
 from opkit.debugging.recording import Recording, spaces
 from opkit.debugging.source_names import source_file
 from opkit.debugging.tensors import Names, Tensor, values_of
@@ -20,6 +20,8 @@ from opkit.sanitizer import Finding
 from opkit.schema import nearest
 
 __all__ = ["Breakpoint", "Session", "Stop", "Unit"]
+
+_MOST_MESSAGES = 1000
 
 
 class Unit(Enum):
@@ -46,6 +48,8 @@ class Breakpoint:
     """Asked of each candidate, in place of a condition."""
     counts: Callable[[int], bool] | None = None
     """Asked of each hit's number, which is counted from the launch's beginning."""
+    message: Message | None = None
+    """What is written whenever the launch passes; such a breakpoint does not stop."""
     hits: int = 0
     enabled: bool = True
 
@@ -65,6 +69,8 @@ class Stop:
     """`start`, `step`, `breakpoint`, `end`, `fault` or `goto`."""
     text: str
     breakpoint: int | None = None
+    log: tuple[str, ...] = ()
+    """What the messages of `log` were on the way here, in the order of the way."""
 
 
 @dataclass
@@ -121,14 +127,7 @@ class Session:
         Raises:
             UsageError: nothing has this name, or the bytes are no part of the recording.
         """
-        tensor = self.tensor(name)
-        found = values_of(self.recording, tensor, self.position)
-        if found is None:
-            raise UsageError(
-                f"{name}: {tensor.count} elements of {tensor.space} at {tensor.address:#x} are no"
-                " part of the recording"
-            )
-        return found.reshape(tensor.shape) if tensor.shape else found
+        return self._values_at(self.position, self.core)(name)
 
     # Moving.
 
@@ -163,11 +162,12 @@ class Session:
 
     def move(self, unit: Unit, count: int = 1) -> Stop:
         """Step on its core, backwards where `count` is negative."""
+        begin = self.position
         steps = self.recording.steps_of[self.core]
         at = int(np.searchsorted(steps, self.position))
         for _ in range(abs(count)):
             at = self._next(steps, at, unit) if count > 0 else self._previous(steps, at, unit)
-        return self._at(steps, at, unit)
+        return self._logged(begin, self._at(steps, at, unit))
 
     def _at(self, steps: NDArray[np.int64], at: int, unit: Unit) -> Stop:
         if at < len(steps):
@@ -198,10 +198,15 @@ class Session:
 
     def run(self, *, backwards: bool = False) -> Stop:
         """Go to the next breakpoint, or to the end (the beginning) of the launch."""
+        return self._logged(self.position, self._run(backwards))
+
+    def _run(self, backwards: bool) -> Stop:
         best: tuple[int, Breakpoint] | None = None
         for breakpoint in self.breakpoints:
+            if not breakpoint.enabled or breakpoint.message is not None:
+                continue
             limit = None if best is None else best[0]
-            found = self._find(breakpoint, backwards, limit) if breakpoint.enabled else None
+            found = self._find(breakpoint, backwards, limit)
             if found is not None:
                 best = (found, breakpoint)
         if best is None:
@@ -222,42 +227,77 @@ class Session:
         return self._stopped("breakpoint", text, breakpoint.number)
 
     def _find(self, breakpoint: Breakpoint, backwards: bool, limit: int | None) -> int | None:
-        places = breakpoint.places()
-        if breakpoint.counts is not None:
-            held = [place for place in places if self._holds(breakpoint, int(place))]
-            counted = [place for hit, place in enumerate(held, 1) if breakpoint.counts(hit)]
-            places = np.asarray(counted, np.int64)
-        if backwards:
-            places = places[: np.searchsorted(places, self.position)][::-1]
-        else:
-            places = places[np.searchsorted(places, self.position, side="right") :]
-        for place in places:
+        for place in self._ahead(breakpoint, self.position, backwards):
             if limit is not None and (place <= limit if backwards else place >= limit):
                 return None
             if self._holds(breakpoint, int(place)):
                 return int(place)
         return None
 
+    def _ahead(self, breakpoint: Breakpoint, begin: int, backwards: bool) -> NDArray[np.int64]:
+        """Return a breakpoint's places in a direction, nearest first; hits are counted already."""
+        places = breakpoint.places()
+        if breakpoint.counts is not None:
+            held = [place for place in places if self._holds(breakpoint, int(place))]
+            counted = [place for hit, place in enumerate(held, 1) if breakpoint.counts(hit)]
+            places = np.asarray(counted, np.int64)
+        if backwards:
+            return places[: np.searchsorted(places, begin)][::-1]
+        return places[np.searchsorted(places, begin, side="right") :]
+
+    def _logged(self, begin: int, stop: Stop) -> Stop:
+        """Return where a way ended, with what the messages on it are."""
+        backwards = self.position < begin
+        passed: list[tuple[int, Breakpoint, Message]] = []
+        for breakpoint in self.breakpoints:
+            if breakpoint.message is None or not breakpoint.enabled:
+                continue
+            for place in map(int, self._ahead(breakpoint, begin, backwards)):
+                if place < self.position if backwards else place > self.position:
+                    break
+                if self._holds(breakpoint, place):
+                    breakpoint.hits += 1
+                    passed.append((place, breakpoint, breakpoint.message))
+        passed.sort(key=lambda row: row[0], reverse=backwards)
+        lines = [
+            message.filled(self._values_at(place, self._core_at(breakpoint, place)))
+            for place, breakpoint, message in passed[:_MOST_MESSAGES]
+        ]
+        left_out = len(passed) - len(lines)
+        more = (f"{left_out} more messages are left out",) if left_out else ()
+        self.stop = replace(stop, log=(*lines, *more))
+        return self.stop
+
     def _holds(self, breakpoint: Breakpoint, place: int) -> bool:
         if breakpoint.looks is not None:
             return breakpoint.looks(place)
         if breakpoint.condition is None:
             return True
+        try:
+            values = self._values_at(place, self._core_at(breakpoint, place))
+            return breakpoint.condition.holds(values)
+        except UsageError:
+            # Its tensors are not there yet, or not on this core.
+            return False
+
+    def _core_at(self, breakpoint: Breakpoint, place: int) -> int:
         at = place - 1 if breakpoint.after is not None else place
-        core = int(self.recording.core_of[at]) if at < self.recording.step_count else self.core
+        return int(self.recording.core_of[at]) if at < self.recording.step_count else self.core
+
+    def _values_at(self, place: int, core: int) -> Callable[[str], NDArray[np.float64]]:
+        """Return what gives a name's elements before an instruction, as a core names them."""
 
         def values(name: str) -> NDArray[np.float64]:
             tensor = self.names.find(name, place, core)
             found = values_of(self.recording, tensor, place)
             if found is None:
-                raise UsageError(f"{name} is no part of the recording")
+                raise UsageError(
+                    f"{name}: {tensor.count} elements of {tensor.space} at {tensor.address:#x} are"
+                    " no part of the recording"
+                )
             return found.reshape(tensor.shape) if tensor.shape else found
 
-        try:
-            return breakpoint.condition.holds(values)
-        except UsageError:
-            # Its tensors are not there yet, or not on this core.
-            return False
+        return values
 
     def _stopped(self, reason: str, text: str, breakpoint: int | None = None) -> Stop:
         self.stop = Stop(reason, text, breakpoint)
@@ -308,8 +348,9 @@ class Session:
         after: NDArray[Any] | None = None,
         condition: Expression | None = None,
         looks: Callable[[int], bool] | None = None,
+        message: Message | None = None,
     ) -> Breakpoint:
-        """Add a breakpoint and return it."""
+        """Add a breakpoint and return it; one with a message does not stop."""
         breakpoint = Breakpoint(
             self._next_number,
             text,
@@ -317,6 +358,7 @@ class Session:
             None if after is None else np.asarray(after, np.int64),
             condition,
             looks,
+            message=message,
         )
         self._next_number += 1
         self.breakpoints.append(breakpoint)

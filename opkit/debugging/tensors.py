@@ -49,6 +49,11 @@ class Tensor:
         """Address of the byte behind it."""
         return self.address + self.size_bytes
 
+    @property
+    def place(self) -> str:
+        """As `parse_place` takes it: what it means does not change with the instruction."""
+        return f"{self.space}:{self.address}:{self.dtype.name}:{self.count}"
+
     def part(self, start: int, stop: int) -> Tensor:
         """Return elements [start, stop)."""
         address = self.address + start * self.dtype.size_bytes

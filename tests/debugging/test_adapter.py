@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import socket
@@ -9,6 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
+import numpy as np
 import pytest
 
 from opkit.debugging import Adapter, Debugger, Target, serve_port, serve_streams
@@ -288,3 +290,140 @@ def test_the_adapter_needs_no_socket(record: Record) -> None:
     adapter.take({"seq": 2, "command": "terminate"})
     assert adapter.is_over
     assert [message["seq"] for message in sent] == list(range(1, len(sent) + 1))
+
+
+def at_the_add(
+    connect: Any, record: Record, line_of: Callable[[Debugger, str], int], **wanted: Any
+) -> tuple[Client, Debugger, dict[str, Any], int]:
+    """Return a client whose launch stands at its first Add, its frame and the Add's line."""
+    debugger = record()
+    path = str(debugger.source)  # type: ignore[attr-defined]
+    client = connect(lambda: debugger.target)
+    client.ask("initialize", adapterID="opkit")
+    client.ask("launch", stopOnEntry=True)
+    line = line_of(debugger, "Add(zLocal")
+    client.ask("setBreakpoints", source={"path": path}, breakpoints=[{"line": line, **wanted}])
+    client.ask("configurationDone")
+    client.event("stopped")
+    client.ask("continue", threadId=1)
+    thread = client.event("stopped")["threadId"]
+    (frame,) = client.ask("stackTrace", threadId=thread)["stackFrames"]
+    return client, debugger, frame, line
+
+
+def test_a_log_point_writes_and_does_not_stop(
+    connect: Any, record: Record, line_of: Callable[[Debugger, str], int]
+) -> None:
+    client, debugger, _, _ = at_the_add(
+        connect, record, line_of, logMessage="x begins with {xLocal[0]}, {{n}} {len(xLocal)}"
+    )
+    # Log points used to be taken for breakpoints.
+    assert debugger.session.stop.reason == "end"
+    events = [client.event("output")["output"] for _ in range(9)]
+    begins = [64 * tile for tile in range(8)]
+    assert sorted(events[1:]) == sorted(f"x begins with {n}, {{n}} 64\n" for n in begins)
+    client.ask("reverseContinue", threadId=1)
+    client.event("stopped")
+    assert [client.event("output")["output"] for _ in range(8)] == events[:0:-1]
+    client.ask("disconnect")
+
+
+def test_a_log_point_of_a_condition_writes_where_it_holds(
+    connect: Any, record: Record, line_of: Callable[[Debugger, str], int]
+) -> None:
+    wanted = {"logMessage": "{xLocal[0]}", "condition": "xLocal[0] > 400"}
+    client, _, _, _ = at_the_add(connect, record, line_of, **wanted)
+    client.event("output")
+    assert client.event("output")["output"] == "448\n"
+    client.ask("disconnect")
+
+
+def test_memory_that_changes_stops_whatever_its_name_means_then(
+    connect: Any, record: Record, line_of: Callable[[Debugger, str], int]
+) -> None:
+    client, debugger, frame, _ = at_the_add(connect, record, line_of)
+    scope = client.ask("scopes", frameId=frame["id"])["scopes"][0]
+    rows = client.ask("variables", variablesReference=scope["variablesReference"])["variables"]
+    (tensor,) = [row for row in rows if row["name"] == "xLocal"]
+    info = client.ask(
+        "dataBreakpointInfo", variablesReference=tensor["variablesReference"], name="[5]"
+    )
+    assert info["description"] == "xLocal[5]" and info["accessTypes"] == ["write"]
+    wanted = {"dataId": info["dataId"], "accessType": "write"}
+    (row,) = client.ask("setDataBreakpoints", breakpoints=[wanted])["breakpoints"]
+    client.ask("setBreakpoints", source={"path": str(debugger.source)}, breakpoints=[])  # type: ignore[attr-defined]
+    client.ask("continue", threadId=1)
+    assert client.event("stopped")["hitBreakpointIds"] == [row["id"]]
+    # Two buffers a queue: xLocal is the other one in between, and this memory is written again
+    # by the copy of two tiles later.
+    (shown,) = client.ask("evaluate", expression=info["dataId"].split("/")[1], frameId=1)[
+        "result"
+    ].splitlines()[1:2]
+    assert "133" in shown
+    unknown = client.ask("dataBreakpointInfo", name="nothing", frameId=frame["id"])
+    assert unknown["dataId"] is None and "nothing" in unknown["description"]
+    client.ask("disconnect")
+
+
+def test_memory_is_read_as_bytes(
+    connect: Any, record: Record, line_of: Callable[[Debugger, str], int]
+) -> None:
+    client, _, frame, _ = at_the_add(connect, record, line_of)
+    scope = client.ask("scopes", frameId=frame["id"])["scopes"][0]
+    rows = client.ask("variables", variablesReference=scope["variablesReference"])["variables"]
+    (tensor,) = [row for row in rows if row["name"] == "xLocal"]
+    body = client.ask("readMemory", memoryReference=tensor["memoryReference"], offset=4, count=8)
+    raw = base64.b64decode(body["data"])
+    assert np.frombuffer(raw, np.float32).tolist() == [1.0, 2.0]
+    body = client.ask(
+        "readMemory", memoryReference=tensor["memoryReference"], offset=1 << 24, count=8
+    )
+    assert body["unreadableBytes"] == 8 and "data" not in body
+    client.ask("disconnect")
+
+
+def test_the_console_completes_commands_names_and_functions(
+    connect: Any, record: Record, line_of: Callable[[Debugger, str], int]
+) -> None:
+    client, _, frame, _ = at_the_add(connect, record, line_of)
+
+    def offered(text: str) -> list[str]:
+        column = len(text) + 1
+        found = client.ask("completions", text=text, column=column, frameId=frame["id"])["targets"]
+        assert all(text[row["start"] :].startswith(text[-row["length"] :]) for row in found)
+        return [row["label"] for row in found]
+
+    assert offered("stepb") == ["stepback"]
+    assert offered("print xLo") == ["xLocal"]
+    assert offered("print max(abs(zLo") == ["zLocal"]
+    assert "isnan" in offered("print is") and "print" not in offered("print p")
+    client.ask("disconnect")
+
+
+def test_a_restart_records_the_launch_again(connect: Any, record: Record) -> None:
+    debuggers: list[Debugger] = []
+
+    def target() -> Target:
+        debuggers.append(record())
+        return debuggers[-1].target
+
+    client = connect(target)
+    client.ask("initialize", adapterID="opkit")
+    client.ask("launch", stopOnEntry=True)
+    client.event("initialized")
+    client.ask("setFunctionBreakpoints", breakpoints=[{"name": "Muls"}])
+    client.ask("configurationDone")
+    client.event("stopped")
+    client.ask("continue", threadId=1)
+    client.event("stopped")
+    client.ask("restart")
+    client.event("initialized")
+    client.ask("configurationDone")
+    assert client.event("stopped")["reason"] == "entry"
+    # A breakpoint of the launch before must not be looked for in this one.
+    assert len(debuggers) == 2 and debuggers[1].session.breakpoints == []
+    assert debuggers[1].session.position == 0
+    client.ask("setFunctionBreakpoints", breakpoints=[{"name": "Add"}])
+    client.ask("continue", threadId=1)
+    assert client.event("stopped")["reason"] == "breakpoint"
+    client.ask("disconnect")

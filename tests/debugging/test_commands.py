@@ -78,6 +78,17 @@ def test_a_condition_is_asked_at_each_place(debugger: Debugger) -> None:
     assert debugger.run("back").data["reason"] == "start"
 
 
+def test_a_log_writes_wherever_the_launch_passes_and_does_not_stop(debugger: Debugger) -> None:
+    debugger.run("log Muls core 1 if zLocal[0] > 300 : z is {zLocal[0]} of {len(zLocal)}")
+    debugger.run("break Muls core 1 tile 3")
+    went = debugger.run("run")
+    assert went.data["log"] == ["z is 321 of 64", "z is 385 of 64", "z is 449 of 64"]
+    assert went.text.startswith("z is 321 of 64\n") and went.data["tile"] == 3
+    # Steps pass it, too, and backwards it is the other way round.
+    assert debugger.run("stepback tile 2").data["log"] == ["z is 385 of 64"]
+    assert debugger.run("breakpoints").data["breakpoints"][0]["hits"] == 4
+
+
 def test_run_goes_back_to_the_breakpoint_before(debugger: Debugger) -> None:
     debugger.run("break Muls core 1")
     debugger.run("end")
@@ -154,6 +165,9 @@ def test_why_tells_the_chain_back_to_the_inputs(debugger: Debugger) -> None:
         ("break fault", "has not faulted"),
         ("break Muls if nothing[0] > 1", 'no tensor "nothing"'),
         ("break Muls if f(", "is no expression"),
+        ("log Muls", "log is written"),
+        ("log Muls : {zLocal[0]", "a brace stands alone"),
+        ("log Muls : {nothing}", 'no tensor "nothing"'),
         ("watch xGlobal", "no instruction of this launch writes"),
         ("watch zGlobal golden", "nothing says what zGlobal should be"),
         ("print w", 'no tensor "w"'),
