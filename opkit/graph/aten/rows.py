@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opkit.compiler import Value
-from opkit.graph.aten.call import Call, Refused
+from opkit.graph.aten.call import Call, Operand, Refused
 
 __all__ = ["ROWS"]
 
@@ -71,6 +71,44 @@ def _layer_norm(
     if bias is not None:
         value = value + bias.astype("float32")
     return value.astype(c.dtype), mean, rest
+
+
+def _group_norm(
+    c: Call,
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    batch: int,
+    channels: int,
+    area: int,
+    groups: int,
+    epsilon: float,
+) -> tuple[Operand, ...]:
+    """Groups are rows; where a channel has one element, one kernel does statistics and the rest."""
+    if groups <= 0 or int(channels) % int(groups):
+        raise Refused(f"{channels} channels are not {groups} groups of one size")
+    each = int(channels) // int(groups)
+    # As few axes as tell channels apart: what is given then joins the kernel in its own shape.
+    group = () if groups == 1 else (int(groups),)
+    inner = (each,) if area == 1 else (each, area)
+    wide = x.reshape(batch, *group, *inner).astype("float32")
+    axes = tuple(range(1 + len(group), wide.ndim))
+    mean = wide.mean(axis=axes, keepdims=True)
+    centred = wide - mean
+    rest = ((centred * centred).mean(axis=axes, keepdims=True) + float(epsilon)).apply("rsqrt")
+    value = centred * rest
+    channel = (*group, each) if area == 1 else (*group, each, 1)
+    if weight is not None:
+        value = value * _seen(weight, channel).astype("float32")
+    if bias is not None:
+        value = value + _seen(bias, channel).astype("float32")
+    result = value.astype(c.dtype).reshape(*c.shape)
+    statistics = [found.reshape(batch, groups) for found in (mean, rest)]
+    return (result, *(c.typed(s, dtype) for s, dtype in zip(statistics, c.dtypes[1:], strict=True)))
+
+
+def _seen(value: Value, shape: tuple[int, ...]) -> Value:
+    return value if value.shape == shape else value.reshape(*shape)
 
 
 def _batch_norm(
@@ -166,6 +204,7 @@ ROWS: Mapping[str, Row] = {
     "aten._softmax.default": _softmax("softmax"),
     "aten._log_softmax.default": _softmax("log_softmax"),
     "aten.native_layer_norm.default": _layer_norm,
+    "aten.native_group_norm.default": _group_norm,
     "aten._native_batch_norm_legit_no_training.default": _batch_norm,
     "aten._native_batch_norm_legit_functional.default": _batch_norm_of_batch,
     "aten._native_batch_norm_legit.no_stats": _batch_norm_alone,
