@@ -140,6 +140,15 @@ def limits() -> str:
     return "\n".join(lines)
 
 
+def passes() -> str:
+    """Return the compiler's passes in their order."""
+    from opkit.compiler import PASSES
+
+    lines = ["| pass | what it gives | runs |", "|---|---|---|"]
+    lines += [f"| `{row.name}` | {row.does} | {row.condition} |" for row in PASSES]
+    return "\n".join(lines)
+
+
 def cookbook(family: str, language: str) -> str:
     """Return the operators of a page of the cookbook: what for, prototype, what to notice.
 
@@ -199,6 +208,7 @@ SECTIONS: dict[str, dict[str, Callable[[], str]]] = {
     "docs/instructions.md": {"instructions": instruction_table},
     "docs/commands.md": {"commands": commands},
     "docs/check.md": {"limits": limits},
+    "docs/compiler.md": {"passes": passes},
     **{
         f"docs/{folder}cookbook/{family}.md": {"cookbook": partial(cookbook, family, language)}
         for language, folder in (("en", ""), ("zh", f"{CHINESE}/"))

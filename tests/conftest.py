@@ -33,6 +33,8 @@ _TORCH_IS_MISSING = importlib.util.find_spec("torch") is None
 
 
 def pytest_configure() -> None:
+    # Every graph that a pass of the compiler makes is checked to be well formed.
+    os.environ.setdefault("OPKIT_VERIFY_PASSES", "1")
     # Jobs that a shell starts in the background ignore interrupts, and so would what tests start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

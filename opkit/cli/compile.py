@@ -13,17 +13,20 @@ from opkit.cli.targets import PROGRAM_TARGETS
 from opkit.errors import OperatorError, UsageError
 
 if TYPE_CHECKING:
-    from opkit.compiler import Compiled, ProgramCalls
+    from opkit.compiler import Compiled, PassNote, ProgramCalls
 
 __all__ = ["command", "read_sizes"]
 
 TARGETS = tuple(name for name, _ in PROGRAM_TARGETS)
-_STAGES = ("traced", "graph", "fused", "steps", "plan", "split", "ascendc")
 
 
 @click.command("compile", short_help="Compile a tensor program to fused kernels.")
 @click.argument("program", metavar="PROGRAM[:FUNCTION]")
-@click.option("--dump", type=click.Choice(_STAGES), help="Print one stage instead of the kernels.")
+@click.option(
+    "--dump",
+    metavar="STAGE|PASS|list",
+    help="Print one stage, or the program after one pass; list: which there are.",
+)
 @click.option("--verify", is_flag=True, help="Run all stages on random inputs and compare them.")
 @click.option("--explain", is_flag=True, help="Say why kernels are not one, their tiles and cores.")
 @click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="A named dimension's size.")
@@ -58,6 +61,9 @@ def command(
     What opkit tune has found lies beside it, in PROGRAM.tuning.json, and counts for the sizes of
     --size.
 
+    Stages are traced, graph, fused, steps, plan, split and ascendc; passes turn the traced graph
+    into the fused one: --dump list says what each does, when it runs, and what it left.
+
     Example: opkit compile norm.py --explain --size M=2048
     """
     from opkit import compiler
@@ -81,7 +87,9 @@ def command(
     found: dict[str, Any] = {"program": graph.name, "chip": compiled.stages.chip.name}
     notes = compiler.explain(compiled.stages, given)
     found["kernels"] = notes
-    if dump is not None:
+    if dump == "list":
+        found["passes"] = compiler.pass_notes(compiled.stages)
+    elif dump is not None:
         found["stage"] = compiler.stage_text(compiled.stages, dump, given)
     if verify:
         assert given is not None
@@ -206,11 +214,20 @@ def _write_texts(texts: dict[str, str], folder: Path, console: Console) -> list[
     return files
 
 
+def _print_passes(console: Console, notes: list[PassNote]) -> None:
+    for note in notes:
+        kernels = f", kernels: {note.kernels}" if note.kernels else ""
+        left = f"nodes: {note.nodes}{kernels}" if note.ran else "did not run"
+        console.result(f"{note.name:<18}  {left:<22}  {note.does} ({note.condition})")
+
+
 def _print(
     compiled: Compiled, console: Console, found: dict[str, Any], *, explain: bool, quiet: bool
 ) -> None:
     if "stage" in found:
         console.result(found["stage"])
+    elif "passes" in found:
+        _print_passes(console, found["passes"])
     elif explain:
         for note in found["kernels"]:
             console.result(f"kernel {note.name} ({note.kind}): {', '.join(note.operators)}")

@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     )
     from .ops import OPERATORS, patches, placed, spaced, unpatched, windows
     from .passes import (
+        PASSES,
+        FormulaForm,
         FusedGraph,
         Group,
         expand,
@@ -74,7 +76,16 @@ if TYPE_CHECKING:
         simplify,
         with_own_outputs,
     )
-    from .report import Difference, KernelNote, compiled_page, explain, stage_text, verify
+    from .report import (
+        Difference,
+        KernelNote,
+        PassNote,
+        compiled_page,
+        explain,
+        pass_notes,
+        stage_text,
+        verify,
+    )
     from .stages import Stages, compile_stages, prepare
     from .tracing import (
         GraphBuilder,
@@ -93,12 +104,14 @@ if TYPE_CHECKING:
 __all__ = [
     "CUT_CPP",
     "OPERATORS",
+    "PASSES",
     "Attribute",
     "Choices",
     "ChoicesRow",
     "Compiled",
     "Difference",
     "Dimension",
+    "FormulaForm",
     "FormulaOutput",
     "FusedGraph",
     "Graph",
@@ -112,6 +125,7 @@ __all__ = [
     "Operand",
     "Operator",
     "OperatorKernel",
+    "PassNote",
     "ProgramCalls",
     "Shape",
     "Share",
@@ -145,6 +159,7 @@ __all__ = [
     "launch_function",
     "load_program",
     "operator_kernels",
+    "pass_notes",
     "patches",
     "placed",
     "prepare",
@@ -239,6 +254,8 @@ __getattr__ = lazy_names(
             "windows",
         ),
         "passes": (
+            "PASSES",
+            "FormulaForm",
             "FusedGraph",
             "Group",
             "expand",
@@ -253,8 +270,10 @@ __getattr__ = lazy_names(
         "report": (
             "Difference",
             "KernelNote",
+            "PassNote",
             "compiled_page",
             "explain",
+            "pass_notes",
             "stage_text",
             "verify",
         ),

@@ -14,29 +14,15 @@ from .codegen import (
     AttentionKernel,
     ProductKernel,
     VectorKernel,
-    absorb_transposes,
     attention_kernel,
     product_kernel,
-    recognise_attention,
     source_of,
     vector_kernels,
     write_attention,
 )
 from .ir import Graph, GraphError
 from .ops import OPERATORS
-from .passes import (
-    FusedGraph,
-    collapse,
-    domain_of,
-    expand,
-    fuse,
-    fuse_prologues,
-    join_slices,
-    movements,
-    share_reductions,
-    simplify,
-    sink_transposes,
-)
+from .passes import FormulaForm, FusedGraph, Lowering, domain_of, lower
 
 __all__ = [
     "Stages",
@@ -61,6 +47,8 @@ class Stages:
     """The kernel of each group that begins with a product."""
     attentions: Mapping[str, AttentionKernel]
     chip: Chip
+    lowering: Lowering
+    """What `graph` and `fused` were made for: the passes that `traced` went through."""
     choices: Choices = OWN_CHOICES
 
     @cached_property
@@ -92,6 +80,7 @@ def compile_stages(
     choices: Choices | None = None,
     *,
     hosted: bool = False,
+    formulas: FormulaForm | None = None,
     one_row: frozenset[str] = frozenset(),
 ) -> Stages:
     """Return all stages of a graph for a chip; `choices` in place of the compiler's own.
@@ -99,21 +88,21 @@ def compile_stages(
     Args:
         hosted: the kernels are steps of an operator: what products multiply is computed in steps
             before, and attention is made of products.
+        formulas: of a graph that was made of an operator's formulas.
         one_row: inputs of which a launch may give one row for all, as its `step_size` says.
 
     Raises:
         GraphError: it cannot be compiled, or not for this chip; at the user's line.
     """
-    whole = graph if hosted else recognise_attention(graph)
     chosen = choices or OWN_CHOICES
-    expanded = expand(whole, fractions_only=True)
-    simple = absorb_transposes(simplify(expanded, fast_math=chosen.fast_math))
-    if not hosted and chip.has_data_copy_pad:
-        simple = share_reductions(simple, chip.count("cores.aiv"))
-    is_apart = chosen.fusion == "none"
-    fused = fuse(simple, apart=is_apart)
-    fused = fused if is_apart or hosted else fuse_prologues(fused)
-    fused = replace(fused, one_row=one_row)
+    lowering = Lowering(
+        "operator" if hosted else "program",
+        formulas,
+        fast_math=chosen.fast_math,
+        apart=chosen.fusion == "none",
+        sharing_cores=chip.count("cores.aiv") if chip.has_data_copy_pad else 0,
+    )
+    fused = replace(lower(graph, lowering), one_row=one_row)
     if not chip.has_data_copy_pad:
         _check_blocks(fused, chip)
     kernels = {
@@ -127,11 +116,11 @@ def compile_stages(
         if group.kind == "matmul"
     }
     attentions = {
-        group.name: attention_kernel(simple, group.name, group.nodes[0])
+        group.name: attention_kernel(fused.graph, group.name, group.nodes[0])
         for group in fused.groups
         if group.kind == "attention"
     }
-    return Stages(graph, simple, fused, kernels, products, attentions, chip, chosen)
+    return Stages(graph, fused.graph, fused, kernels, products, attentions, chip, lowering, chosen)
 
 
 def prepare(graph: Graph) -> FusedGraph:
@@ -143,17 +132,7 @@ def prepare(graph: Graph) -> FusedGraph:
     Raises:
         GraphError: it cannot be compiled; at the user's line.
     """
-    expanded = simplify(expand(recognise_attention(graph)))
-    simple = _settled(expanded)
-    sunk = sink_transposes(expanded)
-    if sunk is not expanded:
-        other = _settled(simplify(sunk))
-        simple = other if movements(other) < movements(simple) else simple
-    return fuse_prologues(fuse(simple))
-
-
-def _settled(graph: Graph) -> Graph:
-    return join_slices(absorb_transposes(simplify(collapse(graph))))
+    return lower(graph, Lowering("model"))
 
 
 def attention_source(kernel: AttentionKernel, *, with_lines: bool = False) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,33 @@ def test_every_stage_is_printed(
 ) -> None:
     code, out, _ = run(capsys, program, "--dump", stage)
     assert code == 0 and "norm" in out
+
+
+def test_the_program_is_printed_after_a_pass(
+    program: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(capsys, program, "--dump", "expand")
+    assert code == 0 and "= sum(" in out and "= mean(" not in out
+    code, out, _ = run(capsys, program, "--dump", "list")
+    assert code == 0 and re.search(r"^expand +nodes: 9 ", out, re.MULTILINE)
+    assert re.search(r"^collapse +did not run .*for model", out, re.MULTILINE)
+
+
+def test_passes_come_as_json(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, program, "--dump", "list", "--json")
+    rows = {row["name"]: row for row in json.loads(out)["passes"]}
+    assert code == 0 and rows["fuse"]["kernels"] == 1 and not rows["collapse"]["ran"]
+    code, out, _ = run(capsys, program, "--dump", "simplify", "--json")
+    assert code == 0 and json.loads(out)["stage"].startswith("graph norm(")
+
+
+def test_a_pass_that_there_is_not_is_an_error_with_those_that_there_are(
+    program: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(capsys, program, "--dump", "fusd")
+    assert code == 2 and 'no stage or pass "fusd"' in err and "fuse_prologues" in err
+    code, _, err = run(capsys, program, "--dump", "collapse")
+    assert code == 2 and "did not run" in err
 
 
 def test_stages_are_verified(program: str, capsys: pytest.CaptureFixture[str]) -> None:

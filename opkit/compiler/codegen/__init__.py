@@ -9,11 +9,9 @@ from opkit.lazy import lazy_names
 if TYPE_CHECKING:
     from .attention import (
         AttentionKernel,
-        absorb_transposes,
         attention_arrays,
         attention_data,
         attention_kernel,
-        recognise_attention,
         workspaces,
         write_attention,
     )
@@ -113,7 +111,6 @@ __all__ = [
     "Types",
     "VectorKernel",
     "Work",
-    "absorb_transposes",
     "attention_arrays",
     "attention_data",
     "attention_kernel",
@@ -155,7 +152,6 @@ __all__ = [
     "product_kernel",
     "product_launch",
     "product_values",
-    "recognise_attention",
     "run_plan",
     "run_steps",
     "shares_of",
@@ -179,11 +175,9 @@ __getattr__ = lazy_names(
     {
         "attention": (
             "AttentionKernel",
-            "absorb_transposes",
             "attention_arrays",
             "attention_data",
             "attention_kernel",
-            "recognise_attention",
             "workspaces",
             "write_attention",
         ),

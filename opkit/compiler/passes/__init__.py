@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from .attention_pattern import why_no_attention
     from .collapsing import collapse
     from .differentiation import gradient
     from .domain import Domain, Space, domain_of
@@ -14,19 +15,28 @@ if TYPE_CHECKING:
     from .fusion import FusedGraph, Group, fuse
     from .loops import LoopWriter
     from .own_outputs import with_own_outputs
+    from .pipeline import PASSES, FormulaForm, Lowering, Pass, lower, passes_of, rewritten
     from .prologues import fuse_prologues
     from .rewrite import Rebuilder, expand, round_each, simplify
     from .rounds import join_rounds
     from .sharing import share_reductions
     from .sinking import join_slices, movements, sink_transposes
+    from .verifier import DamagedGraph, check_fused, check_graph
 
 __all__ = [
+    "PASSES",
+    "DamagedGraph",
     "Domain",
+    "FormulaForm",
     "FusedGraph",
     "Group",
     "LoopWriter",
+    "Lowering",
+    "Pass",
     "Rebuilder",
     "Space",
+    "check_fused",
+    "check_graph",
     "collapse",
     "domain_of",
     "expand",
@@ -36,18 +46,23 @@ __all__ = [
     "in_equal_form",
     "join_rounds",
     "join_slices",
+    "lower",
     "movements",
+    "passes_of",
+    "rewritten",
     "round_each",
     "share_reductions",
     "shifts_of",
     "simplify",
     "sink_transposes",
+    "why_no_attention",
     "with_own_outputs",
 ]
 
 __getattr__ = lazy_names(
     __name__,
     {
+        "attention_pattern": ("why_no_attention",),
         "collapsing": ("collapse",),
         "differentiation": ("gradient",),
         "domain": (
@@ -66,6 +81,15 @@ __getattr__ = lazy_names(
         ),
         "loops": ("LoopWriter",),
         "own_outputs": ("with_own_outputs",),
+        "pipeline": (
+            "PASSES",
+            "FormulaForm",
+            "Lowering",
+            "Pass",
+            "lower",
+            "passes_of",
+            "rewritten",
+        ),
         "prologues": ("fuse_prologues",),
         "rewrite": (
             "Rebuilder",
@@ -79,6 +103,11 @@ __getattr__ = lazy_names(
             "join_slices",
             "movements",
             "sink_transposes",
+        ),
+        "verifier": (
+            "DamagedGraph",
+            "check_fused",
+            "check_graph",
         ),
     },
 )

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .explanation import KernelNote, explain, stage_text
+    from .explanation import KernelNote, PassNote, explain, pass_notes, stage_text
     from .page import compiled_page
     from .verification import Difference, verify
 
 __all__ = [
     "Difference",
     "KernelNote",
+    "PassNote",
     "compiled_page",
     "explain",
+    "pass_notes",
     "stage_text",
     "verify",
 ]
@@ -25,7 +27,9 @@ __getattr__ = lazy_names(
     {
         "explanation": (
             "KernelNote",
+            "PassNote",
             "explain",
+            "pass_notes",
             "stage_text",
         ),
         "page": ("compiled_page",),

@@ -7,14 +7,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opkit.errors import UsageError
+
 from ..codegen import DoesNotFit, cut_of, fitting_launch, product_launch, tile_for
+from ..ir import Graph
 from ..launch import launched_cores
-from ..passes import Group
+from ..passes import PASSES, FusedGraph, Group, passes_of
 
 if TYPE_CHECKING:
     from ..stages import Stages
 
-__all__ = ["KernelNote", "explain", "stage_text"]
+__all__ = ["KernelNote", "PassNote", "explain", "pass_notes", "stage_text"]
 
 _SCHEDULES = {
     "sort": "lines: a core sorts whole ones in UB, by runs of 32 that it merges",
@@ -30,6 +33,22 @@ _SCHEDULES = {
 }
 """What kernels do that are neither loops over elements nor products, by their kind."""
 STAGES = ("traced", "graph", "fused", "steps", "plan", "split", "ascendc")
+"""Of a compilation. `graph` is what the last pass over graphs leaves, `fused` what the last of all
+does."""
+
+
+@dataclass(frozen=True)
+class PassNote:
+    """What one pass of the list did to a program."""
+
+    name: str
+    does: str
+    condition: str
+    ran: bool
+    nodes: int
+    """Of the graph after it; 0 where it did not run."""
+    kernels: int
+    """Likewise; 0 before there are any."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +133,46 @@ def _note(stages: Stages, group: Group, sizes: Mapping[str, int] | None) -> Kern
     )
 
 
+def pass_notes(stages: Stages) -> list[PassNote]:
+    """Return what each pass of the compiler's list did, in its order."""
+    results = {each.name: result for each, result in passes_of(stages.traced, stages.lowering)}
+    found = []
+    for row in PASSES:
+        result = results.get(row.name)
+        fused = result if isinstance(result, FusedGraph) else None
+        graph = fused.graph if fused is not None else result
+        nodes = len(graph.nodes) if isinstance(graph, Graph) else 0
+        kernels = sum(group.kind != "view" for group in fused.groups) if fused is not None else 0
+        found.append(
+            PassNote(row.name, row.does, row.condition, result is not None, nodes, kernels)
+        )
+    return found
+
+
 def stage_text(stages: Stages, stage: str, sizes: Mapping[str, int] | None = None) -> str:
-    """Return one stage as text; the names are those of `STAGES`."""
+    """Return one stage as text, or the program after one pass.
+
+    Args:
+        stage: one of `STAGES`, or the name of a pass.
+
+    Raises:
+        UsageError: there is none of this name, or the pass did not run for this program.
+    """
+    names = [row.name for row in PASSES]
+    if stage in names:
+        row = PASSES[names.index(stage)]
+        for each, result in passes_of(stages.traced, stages.lowering):
+            if each is row:
+                return str(result)
+        raise UsageError(
+            f"the pass {stage} did not run for {stages.traced.name}",
+            help=f"it runs {row.condition}; --dump list says which ran",
+        )
+    if stage not in STAGES:
+        raise UsageError(
+            f'there is no stage or pass "{stage}"',
+            help=f"stages: {', '.join(STAGES)}; passes: {', '.join(names)}",
+        )
     kernels = [kernel for group in stages.vector.values() for kernel in group]
     if stage == "traced":
         return str(stages.traced)

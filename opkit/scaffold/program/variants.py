@@ -167,12 +167,11 @@ def variants_of(
         name = "_".join([spec.name, *dict.fromkeys(dtypes)]) if several else spec.name
         graph = formula_graph_of(spec, index, name)
         is_fractional = all(tensor.dtypes[index].name in _FRACTIONS for tensor in spec.outputs)
-        graph = compiler.in_equal_form(
-            graph, fast_math=spec.fast_math, written=written if is_fractional and written else None
-        )
-        graph = compiler.with_own_outputs(graph)
+        form = compiler.FormulaForm(spec.fast_math, (written or None) if is_fractional else None)
         try:
-            stages = compiler.compile_stages(graph, chip, choices, hosted=True, one_row=one_row)
+            stages = compiler.compile_stages(
+                graph, chip, choices, hosted=True, formulas=form, one_row=one_row
+            )
         except UsageError as err:
             raise _not_computed(spec, index, err) from err
         found[dtypes] = _variant(spec, dtypes, stages)

@@ -11,32 +11,10 @@ import numpy as np
 from opkit.chips import Chip
 
 from ...ir import Graph, GraphError, Node
+from ...passes import why_no_attention
 from .text import KEYS, QUERIES, SLOTS, AttentionKernel
 
-__all__ = ["attention_arrays", "attention_data", "attention_kernel", "is_fit", "workspaces"]
-
-_WIDEST = 128
-_TYPES = ("float16", "bfloat16")
-_MASKS = ("float16", "bfloat16", "float32")
-
-
-def why_not(graph: Graph, names: Sequence[str]) -> str:
-    """Return why one kernel does not compute attention over these tensors; empty where it does."""
-    q, k, v, *mask = (graph.tensors[name] for name in names)
-    if q.dtype not in _TYPES or not q.dtype == k.dtype == v.dtype:
-        return f"q, k and v are {q.dtype}, {k.dtype}, {v.dtype}, expected one of two 16-bit types"
-    for tensor in (q, v):
-        width = tensor.shape[-1]
-        if not isinstance(width, int) or width > _WIDEST:
-            return f"{tensor.name} is {width} wide, expected at most {_WIDEST}"
-    if mask and mask[0].dtype not in _MASKS:
-        return f"the mask is {mask[0].dtype}, expected one of {', '.join(_MASKS)}"
-    return ""
-
-
-def is_fit(graph: Graph, names: Sequence[str]) -> bool:
-    """Return whether one kernel computes attention over these tensors."""
-    return not why_not(graph, names)
+__all__ = ["attention_arrays", "attention_data", "attention_kernel", "workspaces"]
 
 
 def attention_kernel(graph: Graph, name: str, node: Node) -> AttentionKernel:
@@ -45,7 +23,7 @@ def attention_kernel(graph: Graph, name: str, node: Node) -> AttentionKernel:
     Raises:
         GraphError: the tensors are too wide, or of other types; at the user's line.
     """
-    reason = why_not(graph, node.inputs)
+    reason = why_no_attention(graph, node.inputs)
     if reason:
         raise GraphError(
             f"attention in one kernel: {reason}",

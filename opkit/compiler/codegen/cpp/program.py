@@ -22,7 +22,7 @@ from opkit.toolchain import find_compiler
 from ...calls import FileProgram
 from ...ir import Graph, GraphError, Node, evaluate
 from ...ops import OPERATORS
-from ...passes import FusedGraph, Group, expand, fuse, simplify
+from ...passes import FusedGraph, Group, Lowering, lower
 from ...tracing import from_storage, to_storage
 from ..products import cut_shape
 from .loops import HostFunction, storage_type, write_loops
@@ -46,8 +46,7 @@ def compile_host(graph: Graph) -> HostProgram:
     Raises:
         GraphError: an operator has no C++; at the user's line.
     """
-    simple = simplify(expand(graph))
-    return HostProgram(graph, fuse(simple))
+    return HostProgram(graph, lower(graph, Lowering("cpp")))
 
 
 class HostProgram(FileProgram):

@@ -8,8 +8,7 @@ from typing import Any
 
 from ...calls import FileProgram
 from ...ir import Dimension, Graph, GraphError, evaluate
-from ...passes import FusedGraph, Group, expand, fuse, simplify
-from ..attention import recognise_attention
+from ...passes import FusedGraph, Group, Lowering, lower
 from .attention import write_attention
 from .expressions import HELPERS, dtype_text, python_number, variable_of
 from .functions import TritonFunction, indented
@@ -64,7 +63,7 @@ def compile_triton(graph: Graph) -> TritonProgram:
     Raises:
         GraphError: an operator has no Triton; at the user's line.
     """
-    return TritonProgram(graph, fuse(simplify(expand(recognise_attention(graph)))))
+    return TritonProgram(graph, lower(graph, Lowering("triton")))
 
 
 class TritonProgram(FileProgram):

@@ -6,7 +6,7 @@ from opkit.errors import UsageError
 
 from ...ir import Dimension, Graph, GraphError, Node, Tensor
 from ...ops import OPERATORS
-from ...passes import expand, simplify
+from ...passes import Lowering, rewritten
 from .instructions import INSTRUCTIONS
 from .parts import Tile
 from .program import Program
@@ -31,7 +31,7 @@ def tile_program(graph: Graph) -> Program:
         GraphError: an operator is no tile operation, or a tensor no matrix of fixed size; at the
             user's line.
     """
-    return _Writer(simplify(expand(graph))).run()
+    return _Writer(rewritten(graph, Lowering("pto"))).run()
 
 
 class _Writer:

@@ -53,7 +53,8 @@ class _Work(Rebuilder):
         for node in graph.nodes:
             # The trees' leaves.
             if not node.inputs:
-                self.values[node.output.name] = self.same(node, ())
+                with self.builder.at(node.location):
+                    self.values[node.output.name] = self.same(node, ())
 
     def tensor(self, tree: Tree, dtype: str = "float32") -> Value:
         """Return a tree's value as a tensor."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...ir import Graph, Node, Value, is_floating, same
-from ...passes import Rebuilder
-from .kernel import is_fit
+from ..ir import Graph, Node, Value, is_floating, same
+from .rewrite import Rebuilder
 
-__all__ = ["recognise_attention"]
+__all__ = ["recognise_attention", "why_no_attention"]
 
+_WIDEST = 128
+_TYPES = ("float16", "bfloat16")
+_MASKS = ("float16", "bfloat16", "float32")
 _HIDDEN = -1.0e4
 """What a mask puts in the place of hidden scores is this or less."""
 _LEAST = -1.0e30
@@ -29,6 +32,20 @@ class _Found:
     seen: str = ""
     """A condition under which scores count."""
     hidden: float = 0.0
+
+
+def why_no_attention(graph: Graph, names: Sequence[str]) -> str:
+    """Return why one kernel does not compute attention over these tensors; empty where it does."""
+    q, k, v, *mask = (graph.tensors[name] for name in names)
+    if q.dtype not in _TYPES or not q.dtype == k.dtype == v.dtype:
+        return f"q, k and v are {q.dtype}, {k.dtype}, {v.dtype}, expected one of two 16-bit types"
+    for tensor in (q, v):
+        width = tensor.shape[-1]
+        if not isinstance(width, int) or width > _WIDEST:
+            return f"{tensor.name} is {width} wide, expected at most {_WIDEST}"
+    if mask and mask[0].dtype not in _MASKS:
+        return f"the mask is {mask[0].dtype}, expected one of {', '.join(_MASKS)}"
+    return ""
 
 
 def recognise_attention(graph: Graph) -> Graph:
@@ -80,7 +97,7 @@ def _attention(graph: Graph, node: Node) -> _Found | None:
     if not _scores(graph, weights.inputs[0], parts):
         return None
     names = [parts.q, parts.k, parts.v, *([parts.added] if parts.added else [])]
-    if not is_fit(graph, names):
+    if why_no_attention(graph, names):
         return None
     q = graph.tensors[parts.q]
     result = node.output

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...ir import Graph, Node, Value
-from ...passes import Rebuilder
+from ..ir import Graph, Node, Value
+from .rewrite import Rebuilder
 
 __all__ = ["absorb_transposes"]
 
