@@ -1,11 +1,13 @@
-"""Classes of torch that ask for the device without letting it load its library first.
+"""What in torch asks for the device without letting it load its library first.
 
 `torch.ones(3, device="npu")` calls `torch.npu._lazy_init`; `torch.Stream("npu")`, `torch.Event` and
-`torch.Generator` do not. Until the library is there, an object in their place loads it.
+`torch.Generator` do not, nor do tensors that are nested or sparse, pinned memory, and the figures
+of `torch.accelerator`. Until the library is there, something in their place loads it.
 """
 
 from __future__ import annotations
 
+import functools
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +17,17 @@ import torch
 __all__ = ["load_before_first_use", "restore"]
 
 _NAMES = ("Stream", "Event", "Generator")
+_LAYOUTS = ("coo", "compressed", "csr", "csc", "bsr", "bsc")
+_FOR_DEVICE: tuple[tuple[Any, str], ...] = (
+    (torch.nested, "nested_tensor"),
+    (torch.nested, "as_nested_tensor"),
+    *((torch, f"sparse_{layout}_tensor") for layout in _LAYOUTS),
+)
+_ALWAYS: tuple[tuple[Any, str], ...] = (
+    (torch.Tensor, "pin_memory"),
+    (torch._C, "_accelerator_getMemoryInfo"),
+)
+_put_back: list[Callable[[], None]] = []
 
 
 class _LoadsFirst:
@@ -63,6 +76,37 @@ def load_before_first_use(load: Callable[[], object]) -> None:
         real = getattr(torch, name)
         if not isinstance(real, _LoadsFirst):
             setattr(torch, name, _LoadsFirst(real, load))
+    if _put_back:
+        return
+    for owner, name in (*_FOR_DEVICE, *_ALWAYS):
+        if hasattr(owner, name):
+            _replace(owner, name, _loads(getattr(owner, name), load, (owner, name) in _ALWAYS))
+    if hasattr(torch._C, "_accelerator_isAllocatorInitialized"):
+        # PyTorch's own asserts that the device has one; where it has none, all figures are 0.
+        _replace(torch._C, "_accelerator_isAllocatorInitialized", lambda: False)
+
+
+def _loads(
+    real: Callable[..., Any], load: Callable[[], object], always: bool
+) -> Callable[..., Any]:
+    """A function that calls `load` before the real one: always, or where it is for the device."""
+
+    @functools.wraps(real)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if always or any(_names_device(value) for value in (*args, *kwargs.values())):
+            load()
+        return real(*args, **kwargs)
+
+    return call
+
+
+def _replace(owner: Any, name: str, made: Callable[..., Any]) -> None:
+    if name in vars(owner):
+        real = vars(owner)[name]
+        _put_back.append(lambda: setattr(owner, name, real))
+    else:
+        _put_back.append(lambda: delattr(owner, name))  # inherited
+    setattr(owner, name, made)
 
 
 def restore() -> None:
@@ -71,3 +115,5 @@ def restore() -> None:
         found = getattr(torch, name)
         if isinstance(found, _LoadsFirst):
             setattr(torch, name, found._real)
+    while _put_back:
+        _put_back.pop()()

@@ -10,6 +10,7 @@ from torch.utils import backend_registration
 
 from opkit.torch_npu import amp, native, npu
 from opkit.torch_npu.compiling import compile_by_default
+from opkit.torch_npu.data_parallel import offer_copies_between_devices
 from opkit.torch_npu.dynamo import register_interface
 from opkit.torch_npu.first_use import load_before_first_use
 from opkit.torch_npu.hccl import register_hccl
@@ -53,6 +54,7 @@ def register() -> None:
     compile_by_default()
     register_interface()
     register_hccl()
+    offer_copies_between_devices()
     refuse_other_processes()
     if native.is_built():
         native.load()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from typing import Any
 
 import pytest
@@ -88,3 +91,60 @@ def test_what_the_cpu_refuses_is_refused() -> None:
         torch.gather(x, 0, indices, out=torch.ones(1, device="npu").expand(3))
     with pytest.raises(RuntimeError, match="unsupported operation"):
         torch.gather(x, 0, indices, out=x)
+
+
+def test_an_interrupt_lets_the_launch_end_and_is_one() -> None:
+    # Ctrl-C was "RuntimeError: the launch was interrupted", and left results half written.
+    x = torch.ones(1024, 1024, device="npu")
+    total = torch.zeros(1024, 1024, device="npu")
+    count = 0
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        timer.start()
+        for _ in range(500):
+            total.addmm_(x, x)
+            count += 1
+    timer.join()
+    assert total.unique().tolist() in ([1024.0 * count], [1024.0 * (count + 1)])
+
+
+def test_attention_is_mapped_over_a_batch() -> None:
+    # "Batching rule not implemented for aten::_scaled_dot_product_fused_attention_overrideable".
+    q = torch.randn(3, 2, 2, 5, 4, generator=torch.Generator().manual_seed(0))
+
+    def attend(x: Any) -> Any:
+        return F.scaled_dot_product_attention(x, x, x)
+
+    for function in (attend, torch.func.grad(lambda x: attend(x).square().sum())):
+        mapped = torch.vmap(function)
+        torch.testing.assert_close(mapped(q.to("npu")).cpu(), mapped(q), atol=2e-5, rtol=2e-5)
+
+
+def test_factors_of_products_may_be_complex() -> None:
+    # "value cannot be converted to type double without overflow".
+    a = torch.randn(2, 3, 3, dtype=torch.complex64, generator=torch.Generator().manual_seed(0))
+    factors = {"beta": 1j, "alpha": 2 - 1j}
+    for call in (
+        lambda x: torch.addmm(x[0], x[0], x[1], **factors),
+        lambda x: torch.baddbmm(x, x, x, **factors),
+        lambda x: torch.addmv(x[0, 0], x[0], x[1, 0], **factors),
+        lambda x: torch.addr(x[0], x[0, 0], x[0, 1], **factors),
+        lambda x: torch.add(x, x, alpha=1j),
+    ):
+        torch.testing.assert_close(call(a.to("npu")).cpu(), call(a))
+
+
+def test_a_model_runs_under_data_parallel() -> None:
+    # "module 'torch._C' has no attribute '_scatter'": PyTorch's CPU build lacks it.
+    from torch.nn.parallel import comm
+
+    model = torch.nn.DataParallel(torch.nn.Linear(4, 2).to("npu"))
+    x = torch.randn(3, 4)
+    got = model(x.to("npu"))
+    assert torch.equal(got.cpu(), model.module(x.to("npu")).cpu())
+    parts = comm.scatter(torch.arange(4).to("npu"), [0, 0], [1, 3])
+    assert [part.tolist() for part in parts] == [[0], [1, 2, 3]]
+    assert comm.gather(parts, destination="cpu").tolist() == [0, 1, 2, 3]
+    assert [each.tolist() for each in comm.broadcast(parts[1], [0, 0])] == [[1, 2, 3]] * 2
+    copies = comm.broadcast_coalesced(parts, [0, 0])
+    assert [[each.tolist() for each in copy] for copy in copies] == [[[0], [1, 2, 3]]] * 2

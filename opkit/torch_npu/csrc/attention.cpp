@@ -227,8 +227,13 @@ int64_t choose_attention(const at::Tensor& q, const at::Tensor& k, const at::Ten
                          const std::optional<at::Tensor>& mask, double dropout, bool is_causal, std::optional<double>,
                          bool) {
   const at::Tensor given = mask.has_value() ? *mask : at::Tensor();
-  const bool is_fused = has_kernels() && at::globalContext().userEnabledOverrideableSDP() &&
-                        !(is_causal && given.defined()) && refuse_attention(q, k, v, given, dropout) == nullptr;
+  // torch.func's wrappers have no rule for the fused operator; they have one for each operator of the other way.
+  const c10::DispatchKeySet wrappers{c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper};
+  const bool is_wrapped = q.key_set().has_any(wrappers) || k.key_set().has_any(wrappers) ||
+                          v.key_set().has_any(wrappers) || (given.defined() && given.key_set().has_any(wrappers));
+  const bool is_fused = has_kernels() && !is_wrapped && !q.is_nested() &&
+                        at::globalContext().userEnabledOverrideableSDP() && !(is_causal && given.defined()) &&
+                        refuse_attention(q, k, v, given, dropout) == nullptr;
   return static_cast<int64_t>(is_fused ? at::SDPBackend::overrideable : at::SDPBackend::math);
 }
 

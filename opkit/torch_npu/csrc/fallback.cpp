@@ -2,6 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
+#include <ATen/NestedTensorImpl.h>
 #include <ATen/TensorUtils.h>
 #include <ATen/core/List.h>
 #include <c10/core/DeviceGuard.h>
@@ -44,6 +45,15 @@ std::string name_of(const c10::OperatorHandle& op) {
 
 std::atomic<int> fallback_mode{0};
 std::atomic<CallListener> call_listener{nullptr};
+
+/// A nested tensor's dims lie beside its storage, on the CPU: the same dims over another storage.
+at::Tensor with_storage_nested(const at::Tensor& tensor, const c10::Storage& storage, c10::DispatchKey key) {
+  const auto* nested = at::native::get_nested_tensor_impl(tensor);
+  const auto keys = c10::DispatchKeySet(key) | c10::DispatchKeySet(c10::DispatchKey::AutogradNestedTensor);
+  return at::detail::make_tensor<at::native::NestedTensorImpl>(storage, keys, tensor.dtype(),
+                                                               nested->get_nested_sizes(), nested->get_nested_strides(),
+                                                               nested->get_storage_offsets());
+}
 
 /// Tensors of the device seen as tensors of the CPU, for one call. Those that share a storage share one here too.
 class CpuView {
@@ -92,6 +102,7 @@ class CpuView {
           c10::DataPtr(nullptr, c10::Device(kDevice, original.device().index()))));
       mine->set_nbytes(fresh.nbytes());
     }
+    if (original.is_nested()) return;
     if (original.sizes() != seen.sizes() || original.strides() != seen.strides() ||
         original.storage_offset() != seen.storage_offset()) {
       original.unsafeGetTensorImpl()->set_sizes_and_strides(seen.sizes(), seen.strides(), seen.storage_offset());
@@ -110,6 +121,7 @@ class CpuView {
   };
 
   static at::Tensor make(const at::Tensor& tensor, const c10::Storage& storage) {
+    if (tensor.is_nested()) return with_storage_nested(tensor, storage, c10::DispatchKey::NestedTensorCPU);
     auto impl = c10::make_intrusive<c10::TensorImpl>(c10::Storage(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
                                                      tensor.dtype());
     impl->set_storage_offset(tensor.storage_offset());
@@ -122,6 +134,7 @@ class CpuView {
   }
 
   at::Tensor rewrap(const at::Tensor& result, const c10::Storage& storage) {
+    if (result.is_nested()) return with_storage_nested(result, storage, c10::DispatchKey::NestedTensorPrivateUse1);
     auto impl = c10::make_intrusive<c10::TensorImpl>(
         c10::Storage(storage), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), result.dtype());
     impl->set_storage_offset(result.storage_offset());
@@ -248,6 +261,9 @@ c10::IValue bring_value(CpuView& view, const std::vector<Replaced>& replaced, co
   return value;
 }
 
+/// The sizes of nested tensors lie on the CPU.
+bool is_of_nested(const c10::OperatorHandle& op) { return op.schema().name().rfind("aten::_nested_", 0) == 0; }
+
 void check_one_device(const c10::OperatorHandle& op, const std::vector<Replaced>& replaced, c10::Stack* stack,
                       size_t first) {
   c10::DeviceIndex device = -1;
@@ -262,8 +278,8 @@ void check_one_device(const c10::OperatorHandle& op, const std::vector<Replaced>
     if (!value.isTensor() || !value.toTensor().defined()) continue;
     const at::Tensor& tensor = value.toTensor();
     // A number in a tensor goes anywhere; whatever else lies elsewhere is the user's mistake, as on a chip.
-    const bool is_number = tensor.dim() == 0 && tensor.device().is_cpu();
-    TORCH_CHECK(tensor.device().type() == kDevice || is_number || tensor.device().is_meta() ||
+    const bool is_number = !tensor.is_nested() && tensor.dim() == 0 && tensor.device().is_cpu();
+    TORCH_CHECK(tensor.device().type() == kDevice || is_number || tensor.device().is_meta() || is_of_nested(op) ||
                     op.schema().name() == "aten::index" || op.schema().name() == "aten::_index_put_impl_" ||
                     op.schema().name() == "aten::index_put_",
                 "Expected all tensors to be on the same device, but found at least two devices, npu:",
@@ -347,6 +363,10 @@ void run_on_cpu(const c10::OperatorHandle& op, c10::Stack* stack, const char* re
   for (const Replaced& pair : replaced) view.write_back(pair.original, pair.seen);
   const size_t results = op.schema().returns().size();
   for (size_t i = stack->size() - results; i < stack->size(); ++i) {
+    const at::Tensor given = (*stack)[i].isTensor() ? (*stack)[i].toTensor() : at::Tensor();
+    TORCH_CHECK_NOT_IMPLEMENTED(!given.defined() || given.layout() == c10::Layout::Strided, name_of(op),
+                                " gives a tensor of layout ", given.layout(),
+                                ", which npu does not have: call it on tensors of the CPU");
     (*stack)[i] = bring_value(view, replaced, (*stack)[i]);
   }
   const double took_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
@@ -395,9 +415,91 @@ void boxed_fallback(const c10::OperatorHandle& op, c10::Stack* stack) {
   opkit::npu::run_on_cpu(op, stack, "no kernel for this operator");
 }
 
+void nested_fallback(const c10::OperatorHandle& op, c10::Stack* stack) {
+  opkit::npu::run_on_cpu(op, stack, "a nested tensor");
+}
+
+/// Between devices and types: what is nested is one storage.
+at::Tensor copy_nested(const at::Tensor& self, std::optional<at::ScalarType> type, std::optional<at::Layout> layout,
+                       std::optional<at::Device> device, std::optional<bool> is_pinned, bool is_non_blocking,
+                       std::optional<at::MemoryFormat>) {
+  const auto* nested = at::native::get_nested_tensor_impl(self);
+  const at::Tensor buffer = nested->get_unsafe_storage_as_tensor().to(
+      self.options().dtype(type).layout(layout).device(device).pinned_memory(is_pinned), is_non_blocking, true);
+  return at::detail::make_tensor<at::native::NestedTensorImpl>(
+      buffer, nested->get_nested_sizes(), nested->get_nested_strides(), nested->get_storage_offsets());
+}
+
+at::Tensor& copy_into_nested(at::Tensor& self, const at::Tensor& from, bool is_non_blocking) {
+  const auto* own = at::native::get_nested_tensor_impl(self);
+  const auto* other = at::native::get_nested_tensor_impl_or_null(from);
+  TORCH_CHECK(other != nullptr && own->get_nested_sizes().equal(other->get_nested_sizes()) &&
+                  own->get_nested_strides().equal(other->get_nested_strides()),
+              "copy_ into a nested tensor needs one of the same sizes");
+  own->get_unsafe_storage_as_tensor().copy_(other->get_unsafe_storage_as_tensor(), is_non_blocking);
+  return self;
+}
+
+/// A result that is the nested tensor's own, on the CPU as everywhere.
+at::Tensor nested_sizes(const at::Tensor& self) { return at::native::get_nested_tensor_impl(self)->get_nested_sizes(); }
+at::Tensor nested_strides(const at::Tensor& self) {
+  return at::native::get_nested_tensor_impl(self)->get_nested_strides();
+}
+at::Tensor nested_offsets(const at::Tensor& self) {
+  return at::native::get_nested_tensor_impl(self)->get_storage_offsets();
+}
+
+/// What has a kernel for nested tensors, and beside it one for all devices, which goes before a fallback.
+constexpr const char* kNestedBeforeComposite[] = {"_safe_softmax",
+                                                  "abs",
+                                                  "abs_",
+                                                  "chunk",
+                                                  "clone",
+                                                  "div.Scalar",
+                                                  "embedding",
+                                                  "empty_like",
+                                                  "is_same_size",
+                                                  "isinf",
+                                                  "linear",
+                                                  "logical_not",
+                                                  "logical_not_",
+                                                  "masked_fill.Scalar",
+                                                  "matmul",
+                                                  "matmul.out",
+                                                  "mul.Scalar",
+                                                  "mul_.Scalar",
+                                                  "narrow",
+                                                  "native_layer_norm",
+                                                  "ones_like",
+                                                  "select.int",
+                                                  "silu_backward",
+                                                  "split_with_sizes",
+                                                  "squeeze",
+                                                  "squeeze.dim",
+                                                  "squeeze.dims",
+                                                  "transpose.int",
+                                                  "unbind.int",
+                                                  "unsqueeze",
+                                                  "value_selecting_reduction_backward",
+                                                  "values"};
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_fallback>()); }
+
+TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&nested_fallback>());
+}
+TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, m) {
+  m.impl("_to_copy", TORCH_FN(copy_nested));
+  m.impl("copy_", TORCH_FN(copy_into_nested));
+  m.impl("_nested_tensor_size", TORCH_FN(nested_sizes));
+  m.impl("_nested_tensor_strides", TORCH_FN(nested_strides));
+  m.impl("_nested_tensor_storage_offsets", TORCH_FN(nested_offsets));
+  for (const char* name : kNestedBeforeComposite) {
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&nested_fallback>());
+  }
+}
 
 extern "C" __attribute__((visibility("default"))) const char* opkit_npu_counts(void) {
   static thread_local std::string text;

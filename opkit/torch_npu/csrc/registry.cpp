@@ -2,6 +2,7 @@
 
 #include <torch/library.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -26,12 +27,20 @@ std::optional<c10::ScalarType> type_of(const c10::OperatorHandle& op, const c10:
 
 int32_t number_of(std::optional<c10::ScalarType> type) { return type.has_value() ? ge_type(*type) : -1; }
 
+bool has_complex_number(const c10::OperatorHandle& op, const c10::Stack& stack) {
+  const size_t count = op.schema().arguments().size();
+  return std::any_of(stack.end() - static_cast<std::ptrdiff_t>(count), stack.end(),
+                     [](const c10::IValue& value) { return value.isComplexDouble(); });
+}
+
 /// What the dispatcher calls: the registry's choice, else the CPU.
 class Dispatch final : public c10::OperatorKernel {
  public:
   explicit Dispatch(const std::string& op) : id_(opkit_registry_id(op.c_str())), check_(output_check(op)) {}
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, c10::Stack* stack) {
     if (check_ != nullptr) prepare_outputs(check_, op, *stack);
+    // A factor of a product, say: kernels take it for a number of the type that they compute in.
+    if (has_complex_number(op, *stack)) return run_on_cpu(op, stack, "a complex number");
     const opkit_operator* rows[kMostKernels];
     const size_t count = opkit_registry_candidates(id_, number_of(type_of(op, *stack)), nullptr, rows, kMostKernels);
     const bool are_compiled = has_kernels();

@@ -65,6 +65,15 @@ std::optional<at::ScalarType> half_type_of(const c10::Stack& stack, size_t first
   return is_half && !is_mixed ? found : std::nullopt;
 }
 
+/// Where a call on the CPU goes: nested tensors have kernels of their own.
+c10::DispatchKeySet cpu_keys(const c10::Stack& stack, size_t first) {
+  bool is_nested = false;
+  for (size_t i = first; i < stack.size(); ++i) {
+    visit_tensors(stack[i], [&](const at::Tensor& tensor) { is_nested = is_nested || tensor.is_nested(); });
+  }
+  return is_nested ? c10::DispatchKeySet(c10::DispatchKey::NestedTensorCPU) : kCpu;
+}
+
 /// An argument of the half type, and what stands for it.
 struct Widened {
   at::Tensor narrow;
@@ -136,7 +145,7 @@ void compute_wide(const c10::OperatorHandle& op, c10::Stack* stack, size_t first
     const c10::AliasInfo* alias = arguments[i - first].alias_info();
     (*stack)[i] = call.widen((*stack)[i], alias != nullptr && alias->isWrite());
   }
-  op.redispatchBoxed(kCpu, stack);
+  op.redispatchBoxed(cpu_keys(*stack, first), stack);
   call.write_back();
   for (size_t i = stack->size() - op.schema().returns().size(); i < stack->size(); ++i) {
     (*stack)[i] = call.narrow((*stack)[i]);
@@ -157,18 +166,18 @@ const char* call_on_cpu(const c10::OperatorHandle& op, c10::Stack* stack) {
     // The CPU counts floats only; float64 tells whole numbers up to 2^53 apart.
     const at::ScalarType own = (*stack)[first].toTensor().scalar_type();
     (*stack)[first] = (*stack)[first].toTensor().to(at::kDouble);
-    op.redispatchBoxed(kCpu, stack);
+    op.redispatchBoxed(cpu_keys(*stack, first), stack);
     stack->back() = stack->back().toTensor().to(own);
     return "whole numbers";
   }
   if (!type.has_value()) {
-    op.redispatchBoxed(kCpu, stack);
+    op.redispatchBoxed(cpu_keys(*stack, first), stack);
     return nullptr;
   }
   if (!Lacking::get().has(op.operator_name(), *type)) {
     const std::vector<c10::IValue> given(stack->begin() + static_cast<ptrdiff_t>(first), stack->end());
     try {
-      op.redispatchBoxed(kCpu, stack);
+      op.redispatchBoxed(cpu_keys(*stack, first), stack);
       return nullptr;
     } catch (const c10::NotImplementedError& error) {
       const std::string lack = c10::str("not implemented for '", c10::toString(*type), "'");

@@ -31,6 +31,7 @@ typedef struct opkit_direct_launch {
   uint64_t tiling_key;
   const opkit_gm_range* ranges;
   size_t range_count;
+  int32_t ends_before_interrupt;  ///< the first SIGINT or SIGTERM lets it end, so that its results are whole
 } opkit_direct_launch;
 
 /// Runs a launch to its end; OPKIT_FAULT leaves the device usable. opkit_last_error() says what was wrong.

@@ -55,6 +55,7 @@ struct Launch {
   uint32_t block_dim = 1;
   uint64_t tiling_key = 0;
   bool chooses_branch = false;          ///< the key is a tiling function's: the kernel must have a branch for it
+  bool ends_before_interrupt = false;   ///< the first interrupt lets it end; the second, seconds later, ends it
   uint8_t* system_workspace = nullptr;  ///< what GetSysWorkSpacePtr gives before the kernel sets another
   std::vector<GmRange> gm;              ///< sorted by begin
   std::vector<GmRange> freed;           ///< what the program gave back, sorted by begin

@@ -44,7 +44,8 @@ struct LaunchState {
   /// when the user interrupts. Those below run on, so that the fault reported does not depend on the number of threads.
   std::atomic<uint32_t> stop_from{~0u};
   std::atomic<bool> is_interrupted{false};
-  std::atomic<bool> divides_by_zero{false};  ///< said once
+  std::atomic<bool> has_passed_interrupt{false};  ///< of a launch that ends before its first one
+  std::atomic<bool> divides_by_zero{false};       ///< said once
   std::mutex fault_lock;
   FaultReport fault;  ///< that core's
   uint32_t faulted_core = ~0u;

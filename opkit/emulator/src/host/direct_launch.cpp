@@ -96,6 +96,7 @@ opkit_status launch_direct(const opkit_direct_launch& given, std::string& error)
   launch.mode = static_cast<KernelMode>(given.mode);
   launch.block_dim = given.block_dim;
   launch.tiling_key = given.tiling_key;
+  launch.ends_before_interrupt = given.ends_before_interrupt != 0;
   launch.gm = ranges_of(given);
   const LaunchRecord record = Device::get().run(launch);
   if (record.fault.fault == Fault::None) return OPKIT_OK;

@@ -206,12 +206,20 @@ void wake_workers() {
 }
 
 /// SIGINT or SIGTERM: the cores leave at their next call of the library, or in the kernel's own code. The second
-/// interrupt ends the process.
+/// interrupt ends the process. A launch that ends first has one more: the program learns of that one behind it.
 void on_interrupt(int signal, siginfo_t* info, void* context) {
   static std::atomic<int64_t> first_seconds{0};
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   LaunchState* launch = interruptible.load();
+  if (launch != nullptr && launch->launch->ends_before_interrupt) {
+    if (!launch->has_passed_interrupt.exchange(true)) {
+      first_seconds.store(now.tv_sec);
+      pass_on(previous_interrupts[signal == SIGTERM ? 1 : 0], signal, info, context);
+      return;
+    }
+    if (now.tv_sec - first_seconds.load() < 2) return;
+  }
   if (launch == nullptr || launch->is_interrupted.exchange(true)) {
     // One that comes at once is the first again: sent to the process and to its group.
     if (launch != nullptr && now.tv_sec - first_seconds.load() < 2) return;
