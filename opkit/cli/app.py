@@ -26,6 +26,7 @@ COMMANDS = {
     "test": "Check an operator's results against its golden.",
     "check": "Find memory, race, sync and queue bugs in kernels.",
     "debug": "Step through a kernel, forwards and backwards.",
+    "judge": "Judge candidates that nobody trusts against a task.",
     "explain": "Explain a class of finding and how to mend it.",
     "profile": "Time an operator on the modelled chip, pipe by pipe.",
     "serve": "Serve operators over HTTP, version by version.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import mmap
 import os
 import pickle
@@ -12,12 +13,12 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.connection import Pipe as make_pipe
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from opkit.errors import OperatorError, OpkitError, SetupError
 from opkit.executor.crew import Crew
@@ -25,7 +26,10 @@ from opkit.executor.work import ATTEMPTS, Lost, Work
 from opkit.executor.worker import IDLE, MARK, MARK_BYTES, STARTING
 from opkit.processes import signal_group
 
-__all__ = ["LocalCrew", "LocalExecutor"]
+__all__ = ["Cage", "LocalCrew", "LocalExecutor"]
+
+Cage: TypeAlias = Callable[[list[str]], list[str]]
+"""From the command of a worker to the command that starts it in a sandbox."""
 
 _AHEAD_SECONDS = 0.1
 """Work that a process is given ahead, so that it never waits for us."""
@@ -41,10 +45,16 @@ _START_SECONDS = 120.0
 
 
 class LocalExecutor:
-    """A number of processes."""
+    """A number of processes.
 
-    def __init__(self, workers: int) -> None:
+    `cage` turns the command that starts a worker into one that starts it in a sandbox. Such a
+    worker's word is not taken for more than it is: of its results only plain values are read
+    (numbers, texts, bytes, lists, dicts), as reading a pickle of classes would run what it names.
+    """
+
+    def __init__(self, workers: int, *, cage: Cage | None = None) -> None:
         self._workers = workers
+        self._cage = cage
 
     @property
     def workers(self) -> int:
@@ -53,7 +63,7 @@ class LocalExecutor:
 
     def open(self, work: Work) -> LocalCrew:
         """Return processes for a piece of work; they are started when there are cases."""
-        return LocalCrew(work, self._workers)
+        return LocalCrew(work, self._workers, cage=self._cage)
 
 
 @dataclass(eq=False)
@@ -83,9 +93,15 @@ class LocalCrew(Crew):
     """Processes that have begun one piece of work."""
 
     def __init__(
-        self, work: Work, workers: int, *, folders: Mapping[str, Path] | None = None
+        self,
+        work: Work,
+        workers: int,
+        *,
+        folders: Mapping[str, Path] | None = None,
+        cage: Cage | None = None,
     ) -> None:
         """Take the work; `folders` say where its folders lie when not where they were made."""
+        self._cage = cage
         places = folders or {name: folder.path for name, folder in work.folders.items()}
         text = pickle.dumps((work.begin, work.setup, dict(places)))
         self._hello = pickle.dumps((list(sys.path), text))
@@ -140,7 +156,7 @@ class LocalCrew(Crew):
     def _hire(self, cases: int) -> None:
         busy = sum(bool(process.waiting) for process in self._processes)
         while len(self._processes) < min(self._workers, busy + cases):
-            process = _start(self._hello)
+            process = _start(self._hello, self._cage)
             self._processes.append(process)
             self._selector.register(process.pipe, selectors.EVENT_READ, process)
 
@@ -166,19 +182,18 @@ class LocalCrew(Crew):
         self, process: _Process, rest: deque[int], failures: dict[int, int]
     ) -> Iterator[tuple[int, Any]]:
         try:
-            message = _message(process.pipe)
+            message = _message(process.pipe, _plain if self._cage else pickle.loads)
         except (EOFError, ConnectionResetError):
             code = process.popen.wait()
+            # Sandboxes say it as shells do.
+            code = 128 - code if self._cage and code > 128 else code
             reason = f"signal {-code}" if code < 0 else f"exit code {code}"
             # Memory runs out and somebody kills: that may pass. What exits does so again.
             attempts = ATTEMPTS if code < 0 else 1
             yield from self._lose(process, reason, rest, failures, attempts)
             return
         except _Garbage:
-            process.popen.kill()
-            process.popen.wait()
-            reason = "writing into opkit's own pipe"
-            yield from self._lose(process, reason, rest, failures, 1)
+            yield from self._lose_writer(process, rest, failures)
             return
         if isinstance(message, OpkitError):
             raise message
@@ -187,12 +202,24 @@ class LocalCrew(Crew):
         self._mean_seconds = max(1e-6, 0.5 * self._mean_seconds + 0.5 * mean)
         process.given = now
         for index, data in message:
-            result = pickle.loads(data)
+            try:
+                result = _plain(data) if self._cage else pickle.loads(data)
+            except pickle.UnpicklingError:
+                yield from self._lose_writer(process, rest, failures)
+                return
             if isinstance(result, OpkitError):
                 raise result
             if index in process.waiting:
                 del process.waiting[index]
                 yield index, result
+
+    def _lose_writer(
+        self, process: _Process, rest: deque[int], failures: dict[int, int]
+    ) -> Iterator[tuple[int, Any]]:
+        """End a process through whose pipe something else than opkit has spoken."""
+        process.popen.kill()
+        process.popen.wait()
+        yield from self._lose(process, "writing into opkit's own pipe", rest, failures, 1)
 
     def _lose(
         self,
@@ -243,7 +270,18 @@ class _Garbage(Exception):
     """Somebody else than opkit has written to a worker's pipe."""
 
 
-def _message(pipe: Connection) -> Any:
+class _PlainValues(pickle.Unpickler):
+    """Reads numbers, texts, bytes, lists, tuples and dicts, which need no class by its name."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"{module}.{name} is no plain value")
+
+
+def _plain(data: bytes) -> Any:
+    return _PlainValues(io.BytesIO(data)).load()
+
+
+def _message(pipe: Connection, read: Callable[[bytes], Any]) -> Any:
     """Return what a worker says.
 
     Raises:
@@ -251,7 +289,7 @@ def _message(pipe: Connection) -> Any:
         _Garbage: it is no message: a kernel, host code or golden has written there.
     """
     try:
-        return pickle.loads(pipe.recv_bytes(_MOST_BYTES))
+        return read(pipe.recv_bytes(_MOST_BYTES))
     except (EOFError, ConnectionResetError):
         raise
     # An end in the middle of a message is an OSError to the library; what is no pickle, anything.
@@ -272,7 +310,7 @@ def _never_at_work(reason: str, *, is_starting: bool) -> OpkitError:
     )
 
 
-def _start(hello: bytes) -> _Process:
+def _start(hello: bytes, cage: Cage | None) -> _Process:
     ours, theirs = make_pipe()
     mark = os.memfd_create("opkit-worker")
     try:
@@ -284,7 +322,7 @@ def _start(hello: bytes) -> _Process:
         # directory's files from standing for modules.
         argv = [sys.executable, "-m", "opkit.executor.worker", *map(str, numbers)]
         popen = subprocess.Popen(
-            argv,
+            cage(argv) if cage else argv,
             pass_fds=numbers,
             stdin=subprocess.DEVNULL,
             # A group of its own: a kernel that kills its group does not reach us, and all that it

@@ -9,7 +9,7 @@ from opkit.lazy import lazy_names
 if TYPE_CHECKING:
     from opkit.scaffold.disk import RECORD, Action, FileStatus, write
     from opkit.scaffold.formula import UnsupportedGradient, unsupported_gradients
-    from opkit.scaffold.python_names import formula_golden
+    from opkit.scaffold.python_names import formula_golden, golden_module
     from opkit.scaffold.render import (
         DEFAULT_COMPUTE_UNIT,
         FRAMEWORKS,
@@ -26,6 +26,7 @@ __all__ = [
     "FileStatus",
     "UnsupportedGradient",
     "formula_golden",
+    "golden_module",
     "gradient_gaps",
     "own_gradients",
     "render",
@@ -38,7 +39,7 @@ __getattr__ = lazy_names(
     {
         "disk": ("Action", "FileStatus", "RECORD", "write"),
         "formula": ("UnsupportedGradient", "unsupported_gradients"),
-        "python_names": ("formula_golden",),
+        "python_names": ("formula_golden", "golden_module"),
         "render": (
             "DEFAULT_COMPUTE_UNIT",
             "FRAMEWORKS",

@@ -115,3 +115,12 @@ def test_an_interrupted_run_lets_its_cases_end_what_they_have_begun(tmp_path: Pa
     _, error = process.communicate(timeout=60)
     assert b"KeyboardInterrupt" in error
     assert (tmp_path / "left cleanly").exists()
+
+
+def test_of_a_caged_worker_only_plain_values_are_read(make_work: MakeWork) -> None:
+    # Reading a pickle of classes runs what it names: a worker that nobody trusts could send one.
+    with LocalExecutor(1, cage=lambda argv: argv).open(make_work("begin_classes")) as crew:
+        plain, named = crew.run(["plain", "class"])
+    assert plain == {"numbers": [1, 2.5], "bytes": b"\0"}
+    assert isinstance(named, Lost)
+    assert "pipe" in named.reason

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .cache import BuildCache, unit_key
     from .command import host_argv
     from .described import HostDescription
+    from .imports import foreign_host_names, foreign_log, is_foreign, named_texts
     from .library_build import (
         OperatorBuild,
         build_operators,
@@ -50,9 +51,13 @@ __all__ = [
     "build_operators",
     "clean_output",
     "default_output",
+    "foreign_host_names",
+    "foreign_log",
     "host_argv",
     "host_description",
+    "is_foreign",
     "is_operator_for",
+    "named_texts",
     "operators_below",
     "operators_for",
     "precompiled_headers",
@@ -71,6 +76,7 @@ __getattr__ = lazy_names(
         ),
         "command": ("host_argv",),
         "described": ("HostDescription",),
+        "imports": ("foreign_host_names", "foreign_log", "is_foreign", "named_texts"),
         "library_build": (
             "OperatorBuild",
             "build_operators",

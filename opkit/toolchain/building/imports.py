@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-__all__ = ["foreign_log", "named_texts", "undefined_names"]
+__all__ = ["foreign_host_names", "foreign_log", "is_foreign", "named_texts", "undefined_names"]
 
 _MATHS = (
     "acos|acosh|asin|asinh|atan|atan2|atanh|cbrt|ceil|copysign|cos|cosh|erf|erfc|exp|exp2|expm1"
@@ -44,7 +44,15 @@ _ALLOWED = re.compile(
 _REFUSED = re.compile(
     r"thread|future|condition_variable|filesystem|filebuf|fstream|random_device|6chrono|5mutex"
 )
+# Host code may also use what it shares with the threads that call it, and what reads text.
+_ALLOWED_OF_HOSTS = re.compile(
+    r"pthread_(?:mutex|once|key|[gs]etspecific|rwlock|self)\w*$|__errno_location$|__ctype_\w+$"
+    r"|is[a-z]+$|to(?:upper|lower)$|(?:secure_)?getenv$|__isoc\d+_\w+$|(?:v?s)?sscanf$|ato[a-z]+$"
+    r"|qsort$|bsearch$|rand(?:_r)?$|srand$|wc\w+$|wmem\w+$|localeconv$|setlocale$|div$|l?ldiv$"
+)
+_REFUSED_OF_HOSTS = re.compile(r"filesystem|filebuf|fstream|random_device|6threadC|_M_start_thread")
 _ASSEMBLY = re.compile(r'\b(?:__asm__|__asm|asm)\b(?:\s|\w)*\(\s*"(?=[^"])')
+_NO_CORE = "no AI core has it"
 _LINE = re.compile(r'#line (?P<number>\d+)(?: "(?P<name>.*)")?$')
 _DYNAMIC_SYMBOLS = 11
 _HEADER, _SECTION, _SYMBOL = struct.Struct("<16x24xQ10xHHH"), struct.Struct("<IIQQQQIIQQ"), 24
@@ -84,14 +92,34 @@ def foreign_log(image: bytes, texts: Sequence[tuple[str, str]]) -> str:
         word = _last_word(name)
         place = _place(re.compile(rf"\b{re.escape(word)}\b"), texts)
         lines.append(
-            f'{place}error: a kernel calls "{word}", a function of this machine: no AI core has it'
+            f'{place}error: a kernel calls "{word}", a function of this machine: {_NO_CORE}'
         )
     for file, text in texts:
         found = _ASSEMBLY.search(text)
         if found is not None:
             line = text.count("\n", 0, found.start()) + 1
-            lines.append(f"{file}:{line}:1: error: assembly for this machine: no AI core runs it")
+            lines.append(f"{file}:{line}:1: error: assembly for this machine: {_NO_CORE}")
     return "".join(f"{line}\n" for line in lines)
+
+
+def is_foreign(message: str) -> bool:
+    """Whether an error of a build is one of `foreign_log`."""
+    return message.endswith(_NO_CORE)
+
+
+def foreign_host_names(image: bytes) -> tuple[str, ...]:
+    """Return what a host library asks of this machine that no host code of an operator needs.
+
+    Processes, files, sockets, other libraries, memory maps. For judging code that nobody trusts:
+    elsewhere host code may do as it likes.
+    """
+    return tuple(
+        name
+        for name in undefined_names(image)
+        if _REFUSED_OF_HOSTS.search(name)
+        # Mangled names are C++'s: opkit's own interfaces, and the standard library.
+        or not (name.startswith("_Z") or _ALLOWED.match(name) or _ALLOWED_OF_HOSTS.match(name))
+    )
 
 
 def named_texts(text: str | None, files: Iterable[Path], root: Path) -> list[tuple[str, str]]:

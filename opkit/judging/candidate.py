@@ -1,0 +1,164 @@
+"""What is judged: a copy of its sources, which kind it is, and its artifact, made in a sandbox."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import opkit
+from opkit.chips import Chip
+from opkit.emulator import include_dir, library_path
+from opkit.errors import UsageError
+from opkit.executor import Folder, LocalExecutor, Lost, Work, folder_of
+from opkit.folders import cache_folder, filling_cache
+from opkit.judging.lockdown import Limits
+from opkit.judging.sandbox import Sandbox
+from opkit.judging.worker import BuildSetup, begin_build
+from opkit.schema import OpSpec
+from opkit.toolchain import find_compiler
+
+__all__ = ["INSIDE", "Built", "built_candidate", "candidate_files"]
+
+INSIDE = {"candidate": "/judge/candidate", "artifact": "/judge/artifact"}
+"""Where sandboxes have a candidate's sources and what is built of them."""
+
+# What neither the kernel nor its host code is made of.
+_LEFT_OUT = frozenset(
+    (
+        *("build", "build_out", "dist", ".git", "__pycache__", "numpy_ext", "torch_ext"),
+        *("tests", "benchmarks", "scripts", ".github", ".opkit"),
+    )
+)
+_MOST_BYTES = 64 << 20
+_MOST_FILES = 4096
+
+
+@dataclass(frozen=True)
+class Built:
+    """A candidate that was built, or why it was not."""
+
+    sources: Path
+    """The copy that was built."""
+    artifact: Path
+    op: str = ""
+    """Its OpDef; empty where it does not compile."""
+    failure: dict[str, Any] = field(default_factory=dict)
+    """What the build said: error, kind, file, line, code."""
+    inputs: int = 0
+    outputs: int = 0
+
+
+def built_candidate(
+    candidate: Path, spec: OpSpec, *, chip: Chip, limits: Limits, sandboxed: bool
+) -> Built:
+    """Return a candidate, built for the operator of a task; the same sources are built once.
+
+    Raises:
+        UsageError: it is none, or too large.
+        SetupError: there is no compiler, or no room.
+    """
+    folder = cache_folder() / "judge"
+    with filling_cache(folder):
+        scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
+    try:
+        for name, data in candidate_files(candidate):
+            file = scratch / "candidate" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+        place = folder / _key(scratch / "candidate", spec, chip)
+        if not (place / _RECORD).is_file():
+            found = _build(scratch, spec, chip, limits, sandboxed)
+            (scratch / _RECORD).write_text(json.dumps(found), encoding="utf-8")
+            with contextlib.suppress(OSError):
+                # Another process may have been faster, with the same content.
+                scratch.rename(place)
+        return _read(place)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+_RECORD = "built.json"
+
+
+def _read(place: Path) -> Built:
+    found = json.loads((place / _RECORD).read_text(encoding="utf-8"))
+    os.utime(place)
+    return Built(place / "candidate", place / "artifact", **found)
+
+
+def candidate_files(candidate: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of each source, without links: what they lead to is not its own.
+
+    Raises:
+        UsageError: there is no such folder, or it is too large.
+    """
+    if not candidate.is_dir():
+        raise UsageError(
+            f"{candidate}: there is no such folder", help="a candidate is an operator project"
+        )
+    size, count = 0, 0
+    for above, folders, names in os.walk(candidate):
+        folders[:] = sorted(
+            name for name in folders if name not in _LEFT_OUT and not Path(above, name).is_symlink()
+        )
+        for name in sorted(names):
+            file = Path(above, name)
+            if file.is_symlink() or not file.is_file():
+                continue
+            size, count = size + file.stat().st_size, count + 1
+            if size > _MOST_BYTES or count > _MOST_FILES:
+                raise UsageError(
+                    f"{candidate} has more than {_MOST_BYTES >> 20} MiB or {_MOST_FILES} files",
+                    help="leave out what its kernel and host code are not made of",
+                )
+            yield str(file.relative_to(candidate)), file.read_bytes()
+
+
+def _key(sources: Path, spec: OpSpec, chip: Chip) -> str:
+    """Return what an artifact depends on: sources, operator, chip, compiler, opkit."""
+    library = library_path().stat()
+    headers = max(path.stat().st_mtime_ns for path in include_dir().rglob("*.h"))
+    parts = [
+        *(folder_of(sources).digest(), spec.op, spec.name, chip.name, opkit.__version__),
+        *(find_compiler().identity, str(library.st_size), str(library.st_mtime_ns), str(headers)),
+    ]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def _build(
+    scratch: Path, spec: OpSpec, chip: Chip, limits: Limits, sandboxed: bool
+) -> dict[str, Any]:
+    """Build below a scratch folder; return the fields of `Built`."""
+    folders = {name: Folder(scratch / name) for name in INSIDE}
+    cage = None
+    if sandboxed:
+        folders = {name: Folder(Path(place)) for name, place in INSIDE.items()}
+        cache = cache_folder()
+        # The host code of a tree runs while it is built, to say what its operators are: it must
+        # not leave anything behind for others.
+        is_project = (scratch / "candidate" / "pyproject.toml").is_file()
+        seen = {str(cache): cache}
+        writable = {"/judge": scratch, **(seen if is_project else {})}
+        environment = {"XDG_CACHE_HOME": str(cache.parent)}
+        if "CXX" in os.environ:
+            environment["CXX"] = os.environ["CXX"]
+        cage = Sandbox({} if is_project else seen, writable, environment)
+    work = Work(begin_build, BuildSetup(chip.name, limits), folders, seconds=limits.seconds)
+    with LocalExecutor(1, cage=cage).open(work) as crew:
+        (found,) = crew.run([(spec.op, spec.name)])
+    if isinstance(found, Lost):
+        return {"failure": {"error": f"the build ended: {found}", "kind": "Lost", "code": 1}}
+    if not isinstance(found, dict) or "error" in found or not isinstance(found.get("op"), str):
+        said = found if isinstance(found, dict) else {"error": "the build says nothing", "code": 1}
+        return {
+            "failure": {key: said.get(key) for key in ("error", "kind", "file", "line", "code")}
+        }
+    return {key: found[key] for key in ("op", "inputs", "outputs")}

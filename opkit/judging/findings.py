@@ -1,0 +1,59 @@
+"""Cheats and faults of candidates by name; `opkit check`'s own findings keep theirs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["KINDS", "JudgeFinding", "finding"]
+
+KINDS = {
+    "BUILD": "it does not compile",
+    "INTERFACE": "it takes or gives other tensors than the operator of the task",
+    "FOREIGN-KERNEL": "its kernel calls functions of this machine, or has assembly: no AI core has"
+    " an operating system, a libm or a libc",
+    "FOREIGN-HOST": "its host code asks for processes, files, the network, clocks or other"
+    " libraries",
+    "WRONG": "a result misses the precision standard",
+    "SHAPE": "an output has another shape or data type than the golden gives",
+    "NOT-BY-INSTRUCTIONS": "an output has more bytes than the launch's instructions wrote to"
+    " global memory",
+    "NO-LAUNCH": "no kernel was launched, and there is something to compute",
+    "CACHED": "a launch gives what an earlier one with other inputs gave",
+    "STATE": "a launch is right alone and wrong after others: it keeps something between launches",
+    "TIME-LIMIT": "a launch does not end within its time",
+    "ENDED": "the process in which it ran ended: exit, abort, a crash",
+    "SYSTEM-CALL": "it asked the system for another process, a socket or the like, and was ended",
+    "GARBLED": "its process sent something else than results",
+    "REFUSED": "its host code refuses a case of the task",
+}
+"""What each finding of the judge's own says."""
+
+
+@dataclass(frozen=True, order=True)
+class JudgeFinding:
+    """One thing that speaks against a candidate."""
+
+    id: str
+    """One of `KINDS`, or a class of `opkit explain`."""
+    message: str
+    file: str = ""
+    """Relative to the candidate; empty where no line is to blame."""
+    line: int = 0
+    cases: tuple[str, ...] = field(default=())
+    """The first few that show it."""
+
+    def as_object(self) -> dict[str, object]:
+        """Return it as JSON has it."""
+        return {
+            "id": self.id,
+            "message": self.message,
+            "file": self.file or None,
+            "line": self.line or None,
+            "cases": list(self.cases),
+        }
+
+
+def finding(id: str, detail: str = "", *, file: str = "", line: int = 0) -> JudgeFinding:
+    """Return a finding of a kind, with what is particular about it."""
+    text = KINDS[id] + (f": {detail}" if detail else "")
+    return JudgeFinding(id, text, file, line)

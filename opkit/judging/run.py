@@ -1,0 +1,396 @@
+"""One candidate against one task: built, launched, compared, timed, checked.
+
+    sources ─► sandbox: build ─► artifact ─► sandbox: launches ─► outputs, times, findings
+    golden  ─► sandbox (unless opkit wrote it of formulas) ─► references
+                                              here: inputs, comparison, verdict, score
+
+Each launch has inputs of its own, drawn from what is in the candidate: results that were kept, or
+written down beforehand, are results of other inputs. The largest case and some small ones run again
+with other inputs, after all the rest, as a kernel may keep something that only later launches show.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opkit.chips import Chip, find_chip
+from opkit.errors import OpkitError, PrecisionError
+from opkit.executor import Crew, Folder, LocalExecutor, Lost, Work
+from opkit.judging.candidate import INSIDE, Built, built_candidate
+from opkit.judging.findings import JudgeFinding, finding
+from opkit.judging.judgement import JudgedCase, Judgement
+from opkit.judging.plain import read_array
+from opkit.judging.sandbox import Sandbox, require_sandbox
+from opkit.judging.task import Question, Task, open_task
+from opkit.judging.worker import LaunchRequest, LaunchSetup, begin_launches
+from opkit.profiling import ceilings
+from opkit.testing import (
+    Case,
+    OutputResult,
+    case_standard,
+    find_reference,
+    make_inputs,
+    output_tensors,
+)
+from opkit.testing import judge as compare_outputs
+from opkit.toolchain import foreign_host_names, foreign_log, is_foreign, named_texts
+
+__all__ = ["judge", "judge_candidate"]
+
+_CHECKED_ELEMENTS = 1 << 16
+"""Cases up to so many elements run under the checks: those take some times as long."""
+_AGAIN = 3
+"""Small cases that run a second time."""
+_SHOWN_CASES = 3
+_BAD_SYSTEM_CALL = "signal 31"
+_SOURCES = (".cpp", ".h", ".hpp", ".cc", ".inc", ".asc")
+
+
+def judge(candidate: Path | str, question: Question) -> Judgement:
+    """Return the judgement of a candidate, the folder of an operator project.
+
+    Raises: as `judge_candidate`, and:
+        SetupError: there is no sandbox on this machine, and the question does not do without.
+    """
+    if question.sandboxed:
+        require_sandbox()
+    with open_task(question) as task:
+        return judge_candidate(Path(candidate), task, question)
+
+
+def judge_candidate(candidate: Path, task: Task, question: Question) -> Judgement:
+    """Return the judgement of a candidate by a task that is open.
+
+    Raises:
+        UsageError: there is no such candidate.
+        SetupError: something is missing on this machine.
+        OperatorError: the task's golden fails.
+    """
+    begin = time.perf_counter()
+    target, limits, sandboxed = find_chip(question.chip), question.limits, question.sandboxed
+    built = built_candidate(candidate, task.spec, chip=target, limits=limits, sandboxed=sandboxed)
+    seconds = {"build": time.perf_counter() - begin}
+    against = _against_build(built, task)
+    if against:
+        return _judgement(task, target, not built.failure, (), against, seconds)
+    begin = time.perf_counter()
+    run = _Run(task, built, target)
+    folders = {
+        name: Folder(Path(INSIDE[name]) if sandboxed else path)
+        for name, path in (("artifact", built.artifact), ("candidate", built.sources))
+    }
+    cage = None
+    if sandboxed:
+        cage = Sandbox({INSIDE["artifact"]: built.artifact, INSIDE["candidate"]: built.sources})
+    setup = LaunchSetup(task.spec, target.name, limits, built.op)
+    work = Work(begin_launches, setup, folders, seconds=limits.seconds + 10)
+    with LocalExecutor(1, cage=cage).open(work) as crew:
+        run.all(crew)
+    if run.suspected is not None:
+        with LocalExecutor(1, cage=cage).open(work) as crew:
+            run.alone(crew)
+    seconds["judge"] = time.perf_counter() - begin
+    return _judgement(task, target, True, tuple(run.judged), run.findings(), seconds)
+
+
+def _judgement(
+    task: Task,
+    chip: Chip,
+    is_compiled: bool,
+    cases: tuple[JudgedCase, ...],
+    findings: Sequence[JudgeFinding],
+    seconds: dict[str, float],
+) -> Judgement:
+    left_out = len(task.left_out)
+    return Judgement(
+        *(task.name, task.spec.op, chip.name, task.standard.name, is_compiled, cases),
+        *(tuple(findings), left_out, seconds),
+    )
+
+
+def _against_build(built: Built, task: Task) -> list[JudgeFinding]:
+    """Return what the build, and what lies in the artifact, say against a candidate."""
+    if built.failure:
+        message = str(built.failure.get("error") or "it says nothing")
+        file, line = str(built.failure.get("file") or ""), int(built.failure.get("line") or 0)
+        foreign = any(is_foreign(text) for text in message.splitlines())
+        return [finding("FOREIGN-KERNEL" if foreign else "BUILD", message, file=file, line=line)]
+    found = []
+    spec = task.spec
+    if (built.inputs, built.outputs) != (len(spec.inputs), len(spec.outputs)):
+        detail = (
+            f"{built.inputs} inputs and {built.outputs} outputs, where the task has"
+            f" {len(spec.inputs)} and {len(spec.outputs)}"
+        )
+        found.append(finding("INTERFACE", detail))
+    # Again, and outside: what was built in the sandbox is not taken at its word.
+    files = [path for path in built.sources.rglob("*") if path.suffix in _SOURCES]
+    texts = named_texts(None, [path.relative_to(built.sources) for path in files], built.sources)
+    for library in sorted(built.artifact.glob("*.so")):
+        image = library.read_bytes()
+        try:
+            if library.name.startswith("lib"):
+                names = foreign_host_names(image)
+                found += [finding("FOREIGN-HOST", ", ".join(names))] if names else []
+            else:
+                log = foreign_log(image, texts)
+                found += [finding("FOREIGN-KERNEL", log.strip())] if log else []
+        except (struct.error, IndexError, ValueError) as error:
+            found.append(finding("FOREIGN-KERNEL", f"{library.name} is no library: {error}"))
+    return found
+
+
+@dataclass
+class _Run:
+    """The launches of one candidate so far."""
+
+    task: Task
+    built: Built
+    chip: Chip
+    judged: list[JudgedCase] = field(default_factory=list)
+    suspected: Case | None = None
+    """A case that is wrong after others, to be run alone."""
+    _found: dict[tuple[str, str, str, int], list[str]] = field(default_factory=dict)
+    _outputs: dict[str, str] = field(default_factory=dict)
+    """By a hash of an output's bytes: the launch that gave it first."""
+    _ran: int = 0
+
+    def all(self, crew: Crew) -> None:
+        """Launch every case, then some again, then under the checks."""
+        cases = [self._fresh(case, "") for case in self.task.cases]
+        for case in cases:
+            self._launch(crew, case, keep=True)
+        if self._found:
+            return
+        filled = sorted((case for case in cases if _elements(case)), key=_elements)
+        again = (*filled[:_AGAIN], *filled[-1:])
+        for case in {case.name: case for case in again}.values():
+            self._launch(crew, self._fresh(case, "again"), keep=False)
+        for case in filled:
+            if not self._found and _elements(case) <= _CHECKED_ELEMENTS:
+                self._check(crew, case)
+
+    def alone(self, crew: Crew) -> None:
+        """Launch the suspected case in a process of its own."""
+        case, self.suspected = self.suspected, None
+        assert case is not None
+        answer = self._answer(crew, LaunchRequest(case))
+        outputs = _outputs(answer)
+        if outputs is None:
+            return
+        try:
+            if all(each.comparison.passed for each in self._compared(case, outputs)):
+                self._note("STATE", "", case.name)
+        except (PrecisionError, ValueError):
+            return
+
+    def findings(self) -> list[JudgeFinding]:
+        """Return what speaks against the candidate."""
+        return [
+            JudgeFinding(id, message, file, line, tuple(cases[:_SHOWN_CASES]))
+            for (id, message, file, line), cases in self._found.items()
+        ]
+
+    def _note(self, id: str, detail: str, case: str, file: str = "", line: int = 0) -> None:
+        text = finding(id, detail).message
+        cases = self._found.setdefault((id, text, file, line), [])
+        if case not in cases:
+            cases.append(case)
+
+    def _fresh(self, case: Case, salt: str) -> Case:
+        """Return a case with values that belong to this candidate."""
+        text = f"{self.built.artifact.parent.name}\0{case.seed}\0{salt}"
+        drawn = int(hashlib.sha256(text.encode()).hexdigest()[:8], 16)
+        return replace(case, seed=drawn, label=case.name)
+
+    def _answer(self, crew: Crew, request: LaunchRequest) -> dict[str, Any]:
+        (found,) = crew.run([request])
+        self._ran += 1
+        if isinstance(found, Lost):
+            return {"error": str(found), "kind": "Lost", "reason": found.reason}
+        if not isinstance(found, dict):
+            return {"error": "", "kind": "Garbled"}
+        return found
+
+    def _launch(self, crew: Crew, case: Case, *, keep: bool) -> None:
+        """Launch a case, judge it, and note what speaks against the candidate."""
+        position = self._ran
+        answer = self._answer(crew, LaunchRequest(case))
+        outputs = _outputs(answer)
+        if outputs is None:
+            why = self._note_failure(answer, case)
+            if keep:
+                self.judged.append(self._case(case, False, why, (), None))
+            return
+        try:
+            compared = self._compared(case, outputs)
+        except PrecisionError as error:
+            self._note("SHAPE", error.message, case.name)
+            if keep:
+                self.judged.append(self._case(case, False, "wrong", (), None))
+            return
+        is_right = all(each.comparison.passed for each in compared)
+        earlier = self._seen_before(case, outputs)
+        if not is_right:
+            if earlier:
+                self._note("CACHED", f"those of {earlier}", case.name)
+            elif position and self.suspected is None:
+                self.suspected = case
+            self._note("WRONG", "", case.name)
+        else:
+            self._note_means(case, outputs, answer)
+        if keep:
+            verdict = "right" if is_right else "wrong"
+            self.judged.append(self._case(case, is_right, verdict, compared, answer))
+
+    def _note_failure(self, answer: dict[str, Any], case: Case) -> str:
+        """Note a launch without a result; return its kind in words."""
+        kind, text = str(answer.get("kind")), str(answer.get("error"))
+        file, line = str(answer.get("file") or ""), int(answer.get("line") or 0)
+        if kind == "Lost":
+            reason = str(answer.get("reason"))
+            id = "SYSTEM-CALL" if reason == _BAD_SYSTEM_CALL else "ENDED"
+            id = "TIME-LIMIT" if reason.startswith("the limit") else id
+            id = "GARBLED" if reason.startswith("writing") else id
+            self._note(id, reason, case.name)
+            return id
+        if kind == "KernelFault":
+            category, id = str(answer.get("category")), str(answer.get("id"))
+            if category == "Interrupted":
+                self._note("TIME-LIMIT", "", case.name, file, line)
+                return "TIME-LIMIT"
+            cases = self._found.setdefault((id, text.splitlines()[0], file, line), [])
+            cases.append(case.name)
+            return id
+        id = "GARBLED" if kind == "Garbled" else "REFUSED"
+        self._note(id, text.splitlines()[0] if text else "", case.name)
+        return id
+
+    def _compared(self, case: Case, outputs: Sequence[Any]) -> tuple[OutputResult, ...]:
+        rule = case_standard(case, self.task.standard)
+        reference = find_reference(
+            case, self.task.spec, self.task.golden, wants_second=rule.needs_second
+        )
+        assert reference is not None
+        return compare_outputs(reference, make_inputs(case), outputs, rule)
+
+    def _seen_before(self, case: Case, outputs: Sequence[Any]) -> str:
+        """Return the earlier launch that gave the very same outputs; empty where none has."""
+        if all(output.size < 2 or (output == output.flat[0]).all() for output in outputs):
+            # One number all over, or nothing that was written: no kept result.
+            return ""
+        digest = hashlib.sha256(b"".join(output.tobytes() for output in outputs)).hexdigest()
+        earlier = self._outputs.get(digest, "")
+        self._outputs.setdefault(digest, f"{case.name} with other inputs")
+        return earlier
+
+    def _note_means(self, case: Case, outputs: Sequence[Any], answer: dict[str, Any]) -> None:
+        """Note right results that no instruction has written."""
+        names = [name for name, _ in output_tensors(case, self.task.spec)]
+        size = sum(
+            output.nbytes
+            for name, output in zip(names, outputs, strict=True)
+            if name not in case.input_names
+        )
+        launches = answer.get("launches") or []
+        if size and not launches:
+            self._note("NO-LAUNCH", "", case.name)
+        elif sum(int(each["written_bytes"]) for each in launches) < size:
+            self._note("NOT-BY-INSTRUCTIONS", "", case.name)
+
+    def _check(self, crew: Crew, case: Case) -> None:
+        import json
+
+        answer = self._answer(crew, LaunchRequest(case, checked=True))
+        if "findings" not in answer:
+            self._note_failure(answer, case)
+            return
+        for text in answer["findings"]:
+            try:
+                found = json.loads(text)
+                place = found["location"] or {}
+                file = str(place.get("file") or "").replace(f"{INSIDE['candidate'][1:]}/", "")
+                key = (str(found["id"]), str(found["message"]), file, int(place.get("line") or 0))
+            except (ValueError, TypeError, KeyError):
+                self._note("GARBLED", "", case.name)
+                continue
+            cases = self._found.setdefault(key, [])
+            if case.name not in cases:
+                cases.append(case.name)
+
+    def _case(
+        self,
+        case: Case,
+        is_right: bool,
+        verdict: str,
+        compared: Iterable[OutputResult],
+        answer: dict[str, Any] | None,
+    ) -> JudgedCase:
+        results = tuple(compared)
+        figures = [figure for each in results for figure in each.comparison.figures]
+        nearest = max(figures, key=_share, default=None)
+        launches = (answer or {}).get("launches") or []
+        longest = max(launches, key=lambda each: each["time_us"], default=None)
+        bands = longest["band_percent"] if longest is not None else None
+        return JudgedCase(
+            name=case.name,
+            elements=sum(each.comparison.elements for each in results),
+            is_right=is_right,
+            verdict=verdict,
+            figure=nearest.name if nearest is not None else "",
+            value=nearest.value if nearest is not None else 0.0,
+            limit=nearest.limit if nearest is not None else 0.0,
+            time_us=sum(float(each["time_us"]) for each in launches) if launches else None,
+            band_percent=bands,
+            bound_us=self._bound(case, results),
+            base_us=self.task.base_us.get(case.name),
+        )
+
+    def _bound(self, case: Case, results: Iterable[OutputResult]) -> float | None:
+        """Return the task's bound, else the time to move every tensor once at memory's rate."""
+        if case.name in self.task.bound_us:
+            return self.task.bound_us[case.name]
+        rate = next(each.bytes_per_second for each in ceilings(self.chip) if each.name == "HBM")
+        if rate is None:
+            return None
+        dtypes = case.dtypes[: len(case.shapes)]
+        size = sum(
+            prod(shape) * dtype.size_bytes
+            for shape, dtype in zip(case.shapes, dtypes, strict=True)
+            if shape is not None
+        )
+        types = case.dtypes[len(case.shapes) :]
+        size += sum(
+            each.comparison.elements * dtype.size_bytes
+            for each, dtype in zip(results, types, strict=False)
+        )
+        return size / rate * 1e6
+
+
+def _elements(case: Case) -> int:
+    return max((prod(shape) for shape in case.shapes if shape is not None), default=0)
+
+
+def _share(figure: Any) -> float:
+    if figure.limit > 0:
+        return float(figure.value / figure.limit)
+    return float("inf") if figure.value > 0 else 0.0
+
+
+def _outputs(answer: dict[str, Any]) -> list[np.ndarray[Any, Any]] | None:
+    """Return the outputs of a launch, as its process sends them; None where there are none."""
+    if "outputs" not in answer:
+        return None
+    try:
+        return [read_array(each) for each in answer["outputs"]]
+    except (TypeError, ValueError, OpkitError):
+        return None
