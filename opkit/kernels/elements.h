@@ -20,20 +20,21 @@ class Elements {
     pipe_.InitBuffer(space_, 2 * kPiece);
   }
 
-  /// Rows that follow each other are a core's: what is gathered goes out by copies of many elements, and what is put or
-  /// added element by element lies in cache lines that no other core writes.
-
+  /// Rows that follow each other are a core's, and what is put or added element by element lies in cache lines that no
+  /// other core writes. Elements that are gathered go out by copies: cores share them whatever the rows.
   __aicore__ inline void run() {
     int64_t rows = 1;
     for (uint32_t d = 1; d < kCopyDims; ++d) rows *= p_.sizes[d];
     const int64_t cores = p_.cores > 0 && p_.cores < GetBlockNum() ? p_.cores : GetBlockNum();
     if (GetBlockIdx() >= cores) return;
     const int64_t together = p_.rows_together > 0 ? p_.rows_together : 1;
-    const int64_t groups = (rows + together - 1) / together;
-    const int64_t first = groups * GetBlockIdx() / cores * together;
-    const int64_t last = groups * (GetBlockIdx() + 1) / cores * together;
+    const int64_t length = p_.sizes[0];
+    const int64_t unit = p_.action == ElementsPlan::kGather && !p_.has_rows ? 1 : together * length;
+    const int64_t units = (rows * length + unit - 1) / unit;
+    const int64_t first = units * GetBlockIdx() / cores * unit;
+    const int64_t last = smaller(units * (GetBlockIdx() + 1) / cores * unit, rows * length);
     Outbox gathered(space_.Get<uint8_t>(), plain_);
-    for (int64_t row = first; row < last && row < rows; ++row) {
+    for (int64_t row = first / length; row * length < last; ++row) {
       int64_t rest = row;
       int64_t plain = 0;
       int64_t table = p_.table_offset;
@@ -50,7 +51,8 @@ class Elements {
         row_at(table, plain);
         continue;
       }
-      for (int64_t i = 0; i < p_.sizes[0]; ++i) {
+      const int64_t end = smaller(length, last - row * length);
+      for (int64_t i = row * length < first ? first - row * length : 0; i < end; ++i) {
         int64_t to = table + i * p_.table_strides[0];
         for (uint32_t k = 0; k < p_.index_count; ++k) {
           to += number(k, at[k] + i * p_.indices[k].strides[0]) * p_.indices[k].table_stride;
@@ -68,6 +70,8 @@ class Elements {
   }
 
  private:
+  __aicore__ static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
   /// The number itself; one below zero counts from the end.
   __aicore__ inline int64_t number(uint32_t k, int64_t at) const {
     const int64_t found = p_.index_bytes == 8 ? global<int64_t>(indices_[k], at).GetValue(0)

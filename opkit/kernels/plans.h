@@ -19,6 +19,13 @@ struct CopyPlan {
   int64_t destination_strides[kCopyDims];
 };
 
+/// Whole numbers of 32 bits that become 64, or of 64 that become 32; they lie side by side.
+struct WidthPlan {
+  int64_t count;
+  uint32_t is_wider;
+  uint32_t reserved;
+};
+
 /// Rows of a table picked by number, or added to it. Rows lie one behind the other on both sides.
 struct RowsPlan {
   uint32_t row_bytes;

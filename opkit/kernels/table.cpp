@@ -6,6 +6,7 @@
 extern "C" __global__ __aicore__ void vector_program(P, P, P, P, P, P, P, P, P, P, P);
 extern "C" __global__ __aicore__ void vector_list(P, P, P);
 extern "C" __global__ __aicore__ void copy_strided(P, P, P);
+extern "C" __global__ __aicore__ void convert_widths(P, P, P);
 extern "C" __global__ __aicore__ void gather_rows(P, P, P, P);
 extern "C" __global__ __aicore__ void add_rows(P, P, P, P);
 extern "C" __global__ __aicore__ void move_by_index(P, P, P, P, P, P, P);
@@ -27,6 +28,7 @@ const opkit::KernelEntry kKernels[] = {
     kernel_entry<&vector_program>("vector_program", KernelMode::Vector),
     kernel_entry<&vector_list>("vector_list", KernelMode::Vector),
     kernel_entry<&copy_strided>("copy_strided", KernelMode::Vector),
+    kernel_entry<&convert_widths>("convert_widths", KernelMode::Vector),
     kernel_entry<&gather_rows>("gather_rows", KernelMode::Vector),
     kernel_entry<&add_rows>("add_rows", KernelMode::Vector),
     kernel_entry<&move_by_index>("move_by_index", KernelMode::Vector),

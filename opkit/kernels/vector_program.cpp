@@ -13,6 +13,7 @@ using opkit::kernels::Instruction;
 using opkit::kernels::Kind;
 using opkit::kernels::kMaxOperands;
 using opkit::kernels::kOuter;
+using opkit::kernels::kPartFloats;
 using opkit::kernels::ListEntry;
 using opkit::kernels::Operand;
 using opkit::kernels::power;
@@ -57,8 +58,11 @@ class Runner {
     const int64_t batches = (p_.outer[0] + p_.rows - 1) / p_.rows;
     int64_t items = row_tiles * batches;
     for (uint32_t d = 1; d < kOuter; ++d) items *= p_.outer[d];
-    const int64_t cores = GetBlockNum();
-    for (int64_t item = GetBlockIdx(); item < items; item += cores) {
+    // Cores that share a fold have one item; all cores of the launch meet once.
+    parts_ = p_.parts > 1 ? p_.parts : 1;
+    part_ = GetBlockIdx() % parts_;
+    const int64_t cores = GetBlockNum() / parts_;
+    for (int64_t item = GetBlockIdx() / parts_; item < items; item += cores) {
       int64_t rest = item;
       const int64_t column = rest % row_tiles * tile_row();
       rest /= row_tiles;
@@ -79,16 +83,23 @@ class Runner {
     }
   }
 
-  /// Lines one after the other: their tiles are dealt to the cores as if they were one line's; a fold has one core.
+  /// Lines one after the other: their tiles are dealt to the cores as if they were one line's; a fold has one core, or
+  /// some that no other line has.
   __aicore__ inline void run_list(__gm__ const ListEntry* entries, uint32_t count) {
     const int64_t index[kOuter] = {};
-    const int64_t cores = GetBlockNum();
+    const int64_t cores = GetBlockNum(), block = GetBlockIdx();
     int64_t before = 0;  // tiles of the lines before
     for (uint32_t e = 0; e < count; ++e) {
       row_length_ = entries[e].size;
       for (uint32_t i = 0; i < kMaxOperands; ++i) pointers_[i] = reinterpret_cast<GM_ADDR>(entries[e].addresses[i]);
+      if (p_.parts > 0) {
+        part_ = block - entries[e].first_block;
+        parts_ = entries[e].parts;
+        if (part_ >= 0 && part_ < parts_) fold(index, 0);
+        continue;
+      }
       const int64_t tiles = p_.fold_row ? 1 : (row_length_ + p_.tile - 1) / p_.tile;
-      for (int64_t tile = (GetBlockIdx() - before % cores + cores) % cores; tile < tiles; tile += cores) {
+      for (int64_t tile = (block - before % cores + cores) % cores; tile < tiles; tile += cores) {
         if (p_.fold == Fold::None) {
           map(index, tile * p_.tile);
         } else {
@@ -135,28 +146,19 @@ class Runner {
     Duplicate(sum, first, p_.tile);
     int64_t count = 1;
     for (uint32_t d = 0; d < kOuter; ++d) count *= p_.fold_outer[d];
-    const int64_t end = p_.fold_row ? row_length_ : column + 1;
-    for (int64_t k = 0; k < count; ++k) {
-      for (int64_t at = column; at < end; at += tile_row()) {
-        set_width(at);
-        for (uint32_t i = 0; i < p_.operand_count; ++i) {
-          if (!p_.operands[i].is_output) load(i, offset(i, index, at) + folded_offset(i, k));
-        }
-        run_steps(0, p_.body_count);
-        const LocalTensor<float> value = reg(p_.fold_reg);
-        // Only what the row has is folded: the lanes behind hold what an earlier tile left.
-        for (uint32_t r = 0; r < rows_; ++r) {
-          const LocalTensor<float> to = sum[r * p_.pitch];
-          const LocalTensor<float> from = value[r * p_.pitch];
-          switch (p_.fold) {
-            case Fold::Sum: Add(to, to, from, width_); break;
-            case Fold::Max: Max(to, to, from, width_); break;
-            case Fold::Min: Min(to, to, from, width_); break;
-            default: Mul(to, to, from, width_); break;
-          }
-        }
-        PipeBarrier<PIPE_ALL>();
+    const int64_t tiles = p_.fold_row ? (row_length_ + tile_row() - 1) / tile_row() : 1;
+    const int64_t last = count * tiles * (part_ + 1) / parts_;
+    for (int64_t step = count * tiles * part_ / parts_; step < last; ++step) {
+      const int64_t k = step / tiles, at = column + step % tiles * tile_row();
+      set_width(at);
+      for (uint32_t i = 0; i < p_.operand_count; ++i) {
+        if (!p_.operands[i].is_output) load(i, offset(i, index, at) + folded_offset(i, k));
       }
+      run_steps(0, p_.body_count);
+      const LocalTensor<float> value = reg(p_.fold_reg);
+      // Only what the row has is folded: the lanes behind hold what an earlier tile left.
+      for (uint32_t r = 0; r < rows_; ++r) join(sum[r * p_.pitch], value[r * p_.pitch], width_);
+      PipeBarrier<PIPE_ALL>();
     }
     if (p_.fold_row) {
       const int64_t widest = row_length_ < tile_row() ? row_length_ : tile_row();
@@ -174,10 +176,41 @@ class Runner {
         reduce_rows(step, sum, sum);
       }
     }
+    if (p_.parts > 0 && !meet(sum)) return;
     run_steps(p_.body_count, p_.step_count);
     for (uint32_t i = 0; i < p_.operand_count; ++i) {
       if (p_.operands[i].is_output) store(i, offset(i, index, column));
     }
+  }
+
+  __aicore__ inline void join(const LocalTensor<float>& to, const LocalTensor<float>& from, uint32_t count) {
+    switch (p_.fold) {
+      case Fold::Sum: Add(to, to, from, count); break;
+      case Fold::Max: Max(to, to, from, count); break;
+      case Fold::Min: Min(to, to, from, count); break;
+      default: Mul(to, to, from, count); break;
+    }
+  }
+
+  /// Whether this core has the value of all parts, in their order, and goes on with it.
+  __aicore__ inline bool meet(const LocalTensor<float>& value) {
+    GlobalTensor<float> space;
+    space.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(p_.space));
+    const DataCopyExtParams own(1, kPartFloats * sizeof(float), 0, 0, 0);
+    DataCopyPad(space[GetBlockIdx() * kPartFloats], value, own);
+    PipeBarrier<PIPE_ALL>();
+    SyncAll();
+    if (part_ != 0) return false;
+    const LocalTensor<float> others = spare_.Get<float>();
+    const DataCopyExtParams all(1, static_cast<uint32_t>(parts_ * kPartFloats * sizeof(float)), 0, 0, 0);
+    DataCopyPad(others, space[GetBlockIdx() * kPartFloats], all, DataCopyPadExtParams<float>(false, 0, 0, 0));
+    PipeBarrier<PIPE_ALL>();
+    for (int64_t i = 1; i < parts_; ++i) {
+      join(value, others[i * kPartFloats], kPartFloats);
+      PipeBarrier<PIPE_V>();
+    }
+    PipeBarrier<PIPE_ALL>();
+    return true;
   }
 
   __aicore__ inline int64_t offset(uint32_t i, const int64_t* index, int64_t column) const {
@@ -565,6 +598,8 @@ class Runner {
   TBuf<TPosition::VECCALC> work_;
   TBuf<TPosition::VECCALC> spare_;
   TBuf<TPosition::VECCALC> mask_;
+  int64_t parts_ = 1;  // of the fold, and which of them is this core's
+  int64_t part_ = 0;
   uint32_t rows_ = 1;
   uint32_t width_ = 0;
   int64_t position_ = 0;

@@ -21,7 +21,8 @@ enum class Step : uint8_t {
 constexpr uint32_t kMaxOperands = 10;
 constexpr uint32_t kMaxSteps = 160;
 constexpr uint32_t kMaxRegisters = 32;
-constexpr uint32_t kOuter = 5;  ///< dims around the row
+constexpr uint32_t kPartFloats = 8;  ///< of what a core leaves of its part: a block of 32 bytes
+constexpr uint32_t kOuter = 5;       ///< dims around the row
 
 struct Instruction {
   Step step;
@@ -60,7 +61,9 @@ struct VectorProgram {
   uint8_t fold_row;  ///< whether the row itself is folded
   uint8_t fold_reg;  ///< what the body leaves, and where the folded value is
   uint8_t acc_reg;
-  int64_t row;                 ///< elements
+  uint32_t parts;  ///< cores that share the fold of a row, each a part of it; of a list: whether they do. 0: none
+  uint64_t space;  ///< where they meet: kPartFloats for each core
+  int64_t row;     ///< elements
   int64_t outer[kOuter];       ///< sizes; [0] is the one that tiles batch rows of
   int64_t fold_outer[kOuter];  ///< sizes of the dims that are folded, 1 elsewhere; outer is 1 there
   int64_t fold_strides[kMaxOperands][kOuter];
@@ -70,7 +73,9 @@ struct VectorProgram {
 
 /// One of several lines of elements that a program of one line, or its fold, is run on in one launch.
 struct ListEntry {
-  int64_t size;  ///< elements
+  int64_t size;          ///< elements
+  uint32_t first_block;  ///< of the cores that share its fold, and how many these are
+  uint32_t parts;
   uint64_t addresses[kMaxOperands];
 };
 

@@ -21,8 +21,8 @@ _LINE_BYTES = 64
 _BLOCK_BYTES = 96 * 1024
 """Of the table that a core has at once: `IndexedBlocks::kBlockBytes`."""
 _MOST_WIDTH = 1024
-_LEAST_WORK = 256
-"""Elements that a core is worth."""
+_LEAST_WORK = 64
+"""Elements that a core is worth: the scalar unit takes some hundred cycles to go to one."""
 
 
 class PlacedAxis(NamedTuple):
@@ -52,8 +52,10 @@ class PlacedMove:
         """Return the cores that a launch takes: a number, or a term of the host's C++."""
         if self.most_cores:
             return self.most_cores
-        rows = extent_of(product(axis.extent for axis in self.axes[1:]))
         total = extent_of(product(axis.extent for axis in self.axes))
+        if self.action == _GATHER and not self.has_rows:
+            return most(1, least(available, total // _LEAST_WORK))
+        rows = extent_of(product(axis.extent for axis in self.axes[1:]))
         return most(1, least(available, rows // self.rows_together, total // _LEAST_WORK))
 
     def block_width(self, size_bytes: int, dtype: str, cores: int) -> tuple[int, int]:

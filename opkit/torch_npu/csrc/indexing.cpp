@@ -456,9 +456,12 @@ const char* move_by_index(const char* op, uint32_t action, const at::Tensor& tab
   const opkit_core_work work{elements * cycles, elements * static_cast<double>(plan.element_bytes), 0};
   const int64_t worth = opkit_fair_cores(&work);
   plan.width = block_width(plan, worth, units);
+  // One that the scalar unit goes to takes some hundred cycles.
+  constexpr int64_t kLeastWork = 64;
+  const bool is_shared = action == ElementsPlan::kGather && !plan.has_rows;
+  const int64_t parts = std::min(is_shared ? rows * plan.sizes[0] : rows, rows * plan.sizes[0] / kLeastWork);
   const auto blocks =
-      static_cast<uint32_t>(plan.width > 0 ? std::min(units, worth)
-                                           : std::clamp<int64_t>(std::min(rows, rows * plan.sizes[0] / 256), 1, most));
+      static_cast<uint32_t>(plan.width > 0 ? std::min(units, worth) : std::clamp<int64_t>(parts, 1, most));
   launch("move_by_index", op, pointers, ranges, &plan, sizeof(plan), blocks, table.device().index());
   return nullptr;
 }

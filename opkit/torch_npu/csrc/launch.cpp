@@ -13,6 +13,7 @@
 #include "faults.h"
 #include "opkit/direct_launch.h"
 #include "opkit/kernel_entry.h"
+#include "special.h"
 
 namespace opkit::npu {
 namespace {
@@ -123,6 +124,13 @@ int64_t fair_cores(const Program& program, const VectorProgram& data, double ele
   return opkit_fair_cores(&work);
 }
 
+/// Where the cores that share a fold leave their parts' values.
+at::Tensor meeting_place(int64_t blocks, VectorProgram& data) {
+  at::Tensor space = empty({blocks * kernels::kPartFloats}, at::kFloat);
+  data.space = reinterpret_cast<uint64_t>(space.data_ptr());
+  return space;
+}
+
 /// Elements of a tile of one line, or of several that the cores share.
 uint32_t tile_for(const Program& program, int64_t elements, int64_t cores) {
   const int64_t limit = std::min<int64_t>(program.tile_limit, 8192);
@@ -217,7 +225,7 @@ const char* run_program(const Program& program, const MapCall& call, c10::Device
     ++count;
   }
   void* addresses[kMaxOperands + 1];
-  opkit_gm_range ranges[kMaxOperands + 1];
+  opkit_gm_range ranges[kMaxOperands + 2];
   uint32_t least_bytes = 8;
   for (size_t i = 0; i < operand_count; ++i) {
     const Argument& from = *operands[i].first;
@@ -273,8 +281,16 @@ const char* run_program(const Program& program, const MapCall& call, c10::Device
   const int64_t tiles = data.pitch < data.tile || data.fold_row ? 1 : (data.row + data.tile - 1) / data.tile;
   const int64_t items = tiles * ((data.outer[0] + data.rows - 1) / data.rows) * (outer / data.outer[0]);
   const int64_t work = outer * data.row * (call.is_whole ? 64 : 1);
-  const auto blocks =
-      static_cast<uint32_t>(std::max<int64_t>(1, std::min<int64_t>({items, cores, (work + 4095) / 4096})));
+  auto blocks = static_cast<uint32_t>(std::max<int64_t>(1, std::min<int64_t>({items, cores, (work + 4095) / 4096})));
+  at::Tensor space;
+  if (data.fold_row && data.rows == 1 && !call.is_whole) {
+    const int64_t parts = std::min(cores / items, folded_lines * ((data.row + data.tile - 1) / data.tile));
+    if (parts > 1) {
+      data.parts = static_cast<uint32_t>(parts);
+      blocks = static_cast<uint32_t>(items * parts);
+      space = meeting_place(blocks, data);
+    }
+  }
 
   const VectorProgram* address = &data;
   void* arguments[kMaxOperands + 1];
@@ -282,7 +298,9 @@ const char* run_program(const Program& program, const MapCall& call, c10::Device
   for (size_t i = 0; i < kMaxOperands; ++i) arguments[i] = &addresses[i];
   arguments[kMaxOperands] = &address;
   ranges[operand_count] = {&data, sizeof(data), "the program", 1};
-  run(loaded->vector_program, call.name, arguments, ranges, operand_count + 1, blocks, device);
+  size_t range_count = operand_count + 1;
+  if (space.defined()) ranges[range_count++] = {space.data_ptr(), space.nbytes(), nullptr, 0};
+  run(loaded->vector_program, call.name, arguments, ranges, range_count, blocks, device);
   return nullptr;
 }
 
@@ -327,9 +345,23 @@ const char* run_list(const Program& program, const ListCall& call, c10::DeviceIn
     tiles += data.fold_row ? 1 : (call.sizes[e] + data.tile - 1) / data.tile;
   }
   const auto count = static_cast<uint32_t>(entries.size());
+  auto blocks = static_cast<uint32_t>(std::clamp<int64_t>(std::min(tiles, (elements + 4095) / 4096), 1, cores));
+  at::Tensor space;
+  if (data.fold_row && 2 * tiles <= cores) {
+    // Each line has cores by its length, and one at least.
+    blocks = 0;
+    for (kernels::ListEntry& entry : entries) {
+      const int64_t fair = (cores - tiles + 1) * entry.size / elements, most = (entry.size + data.tile - 1) / data.tile;
+      entry.first_block = blocks;
+      entry.parts = static_cast<uint32_t>(std::clamp<int64_t>(std::min(fair, most), 1, cores));
+      blocks += entry.parts;
+    }
+    data.parts = 1;
+    space = meeting_place(blocks, data);
+    ranges.push_back({space.data_ptr(), space.nbytes(), false});
+  }
   ranges.push_back({entries.data(), entries.size() * sizeof(entries[0]), true});
   ranges.push_back({&count, sizeof(count), true});
-  const auto blocks = static_cast<uint32_t>(std::clamp<int64_t>(std::min(tiles, (elements + 4095) / 4096), 1, cores));
   launch("vector_list", call.name, {entries.data(), const_cast<uint32_t*>(&count)}, ranges, &data, sizeof(data), blocks,
          device);
   return nullptr;

@@ -231,6 +231,26 @@ const char* move_elements(const at::Tensor& source, const at::Tensor& destinatio
   return nullptr;
 }
 
+/// int32 to int64 or back, on the vector unit.
+const char* convert_widths(const at::Tensor& source, const at::Tensor& destination) {
+  at::Tensor given = source, made = destination;
+  if (!source.is_contiguous()) {
+    given = empty(source.sizes(), source.scalar_type());
+    if (const char* reason = move_elements(source, given)) return reason;
+  }
+  if (!destination.is_contiguous()) made = empty(destination.sizes(), destination.scalar_type());
+  const kernels::WidthPlan plan{given.numel(), destination.scalar_type() == at::kLong, 0};
+  const Range ranges[] = {{given.data_ptr(), given.nbytes(), true}, {made.data_ptr(), made.nbytes(), false}};
+  const auto elements = static_cast<double>(given.numel());
+  const opkit_core_work work{elements / 16, elements * static_cast<double>(given.element_size()),
+                             elements * static_cast<double>(made.element_size())};
+  const int64_t most = (given.numel() + 63) / 64;
+  const auto blocks = static_cast<uint32_t>(std::min<int64_t>(opkit_fair_cores(&work), most));
+  launch("convert_widths", "aten::copy_", {given.data_ptr(), made.data_ptr()}, ranges, &plan, sizeof(plan), blocks,
+         given.device().index());
+  return made.is_same(destination) ? nullptr : move_elements(made, destination);
+}
+
 }  // namespace
 
 bool may_overlap(const at::Tensor& a, const at::Tensor& b) {
@@ -256,8 +276,14 @@ const char* copy_or_reason(const at::Tensor& given, const at::Tensor& destinatio
   if (from == to) return move_elements(source, destination);
   if (!kind_of(from) || !kind_of(to)) return kNoType;
   // Floats do not hold all whole numbers: the scalar unit converts those, one at a time.
-  const bool is_whole = !at::isFloatingType(to) && !at::isFloatingType(from) && from != at::kBool &&
+  // A narrow one in a wider type is a float on its way there.
+  const bool is_narrow =
+      (from == at::kByte || from == at::kChar || from == at::kShort) && c10::elementSize(to) > c10::elementSize(from);
+  const bool is_whole = !at::isFloatingType(to) && !at::isFloatingType(from) && from != at::kBool && !is_narrow &&
                         (to != at::kBool || from == at::kLong);
+  if ((from == at::kInt && to == at::kLong) || (from == at::kLong && to == at::kInt)) {
+    return convert_widths(source, destination);
+  }
   if (is_whole && destination.numel() > kWholeLimit) return kTooManyWhole;
   // A conversion works on rows: what is not one on either side is moved to one first.
   const auto has_rows = [](const at::Tensor& tensor) {
