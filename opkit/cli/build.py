@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import click
 
 from opkit.cli.console import Console, common_options
 from opkit.cli.options import cache_dir_option, chip_option, jobs_option, project_argument
-from opkit.errors import UsageError
+from opkit.errors import SetupError, UsageError
 
 if TYPE_CHECKING:
     from opkit.toolchain import BuildEvent
@@ -39,6 +40,11 @@ _SILENT = {"fresh"}
 @click.option(
     "--library-file", metavar="NAME", help="The shared library's name; cust_opapi by default."
 )
+@click.option(
+    "--device",
+    is_flag=True,
+    help="Build PyTorch's device npu instead of a project, ahead of its first use.",
+)
 @jobs_option("Compilers")
 @cache_dir_option("")
 @click.option("--clean", is_flag=True, help="Delete the artifact folder first.")
@@ -51,6 +57,7 @@ def command(
     wheel: bool,
     library: str | None,
     library_file: str | None,
+    device: bool,
     jobs: int | None,
     cache_dir: Path | None,
     clean: bool,
@@ -61,9 +68,13 @@ def command(
     PROJECT is its folder, or any folder inside it; the working directory by default. What has not
     changed is not compiled again. CMake's npu_op_package gives the NAME.operators that it wrote.
     The folder of a library of operators, or of a part of it, builds each of them.
+    --device compiles what `import torch` needs for tensors on npu, once for each torch.
 
     Example: opkit build gelu_custom
     """
+    if device:
+        _build_device(console, has_more=bool(project or into or wheel or library or clean))
+        return
     from opkit.cli.parts import report_library
     from opkit.toolchain import (
         build,
@@ -132,6 +143,30 @@ def command(
         )
         return
     console.result(str(made or linkable or artifact.folder))
+
+
+def _build_device(console: Console, *, has_more: bool) -> None:
+    """Build the device's libraries where they are not there yet.
+
+    Raises:
+        UsageError: something else is asked for with it.
+        SetupError: torch is missing, or what it needs to compile.
+    """
+    if has_more:
+        raise UsageError(
+            "--device builds no project", help="give it alone; the project by a command of its own"
+        )
+    if importlib.util.find_spec("torch") is None:
+        raise SetupError("--device needs torch, which is not installed", help="pip install torch")
+    from opkit import torch_npu
+
+    was_there = torch_npu.is_built()
+    backend, kernels = torch_npu.libraries()
+    console.status("built", "npu, by an earlier call" if was_there else "npu")
+    if console.json:
+        console.emit_json({"device": backend, "kernels": kernels, "was_built": was_there})
+        return
+    console.result(str(backend))
 
 
 def _report(console: Console, event: BuildEvent) -> None:

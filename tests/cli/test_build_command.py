@@ -170,3 +170,19 @@ def test_cleaning_deletes_nothing_behind_a_link_out_of_the_project(
     (root / "build").symlink_to(target)
     assert run_guarded(group, ["build", str(root), "--clean"]) == 2
     assert kept.exists()
+
+
+def test_the_device_is_built_ahead(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    from opkit import torch_npu
+
+    pytest.importorskip("torch")
+    paths = tmp_path / "device.so", tmp_path / "kernels.so"
+    monkeypatch.setattr(torch_npu, "is_built", lambda: False, raising=False)
+    monkeypatch.setattr(torch_npu, "libraries", lambda: paths, raising=False)
+    assert run_guarded(group, ["build", "--device", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found == {"device": str(paths[0]), "kernels": str(paths[1]), "was_built": False}
+    assert run_guarded(group, ["build", "--device", "--wheel"]) == 2
+    assert "--device builds no project" in capsys.readouterr().err

@@ -71,3 +71,22 @@ def test_fix_installs_what_pip_can_and_checks_again(
     assert run_guarded(group, ["doctor", "--fix"]) == 0
     assert asked == [["ninja", ""]]  # torch has none: it is not installed unasked
     assert "ok  ninja" in capsys.readouterr().out
+
+
+def test_the_device_is_looked_at_where_torch_is_and_built_by_fix(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Only the first tensor on npu built it, in the middle of a program.
+    from opkit import torch_npu
+
+    checks(monkeypatch, GOOD, Check("torch", True, False, "2.13.0"))
+    built: list[str] = []
+    monkeypatch.setattr(torch_npu, "is_built", lambda: bool(built), raising=False)
+    monkeypatch.setattr(torch_npu, "libraries", lambda: built.append("npu"), raising=False)
+    assert run_guarded(group, ["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "optional  npu" in out
+    assert "fix: opkit build --device" in out
+    assert run_guarded(group, ["doctor", "--fix"]) == 0
+    assert built == ["npu"]
+    assert "ok  npu" in capsys.readouterr().out
