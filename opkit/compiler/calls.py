@@ -115,6 +115,25 @@ class ProgramCalls(ABC):
         sizes = bind_shapes(
             ((t.name, t.shape) for t in graph.inputs), {n: a.shape for n, a in given.items()}
         )
+        self.check_sizes(sizes)
+        scalars = self.scalars(sizes, attributes)
+        memory: dict[str, Any] = dict(given)
+        for group in self.lowered.groups:
+            if group.kind == "view":
+                self.run_view(group, memory, sizes)
+            elif self.is_empty(group, sizes):
+                for node in group.nodes:
+                    self.room(node.output.name, memory, sizes)
+            else:
+                self.run_group(group, memory, sizes, scalars)
+        return memory, sizes
+
+    def check_sizes(self, sizes: Mapping[str, int]) -> None:
+        """Refuse sizes that the program cannot be called with.
+
+        Raises:
+            GraphError: an axis is too short for what the program takes of it; at its line.
+        """
         for limit in self.limits:
             rest = evaluate(limit.rest, sizes)
             if rest < 0:
@@ -122,16 +141,8 @@ class ProgramCalls(ABC):
                 raise GraphError(
                     f"{size} is {sizes.get(str(size), rest)}, expected {least} or more",
                     location=limit.location,
-                    help=f"{graph.name} takes more of an axis than there is",
+                    help=f"{self.lowered.graph.name} takes more of an axis than there is",
                 )
-        scalars = self.scalars(sizes, attributes)
-        memory: dict[str, Any] = dict(given)
-        for group in self.lowered.groups:
-            if group.kind == "view":
-                self.run_view(group, memory, sizes)
-            elif not self._is_empty(group, memory, sizes):
-                self.run_group(group, memory, sizes, scalars)
-        return memory, sizes
 
     @functools.cached_property
     def limits(self) -> tuple[SizeLimit, ...]:
@@ -139,8 +150,8 @@ class ProgramCalls(ABC):
         itself."""
         return size_limits(self.lowered.graph, of_sorting=False)
 
-    def _is_empty(self, group: Group, memory: dict[str, Any], sizes: Mapping[str, int]) -> bool:
-        """Whether a kernel has nothing to write; its results are then in memory.
+    def is_empty(self, group: Group, sizes: Mapping[str, int]) -> bool:
+        """Return whether a kernel has nothing to write.
 
         Raises:
             GraphError: it has, of what has no elements.
@@ -152,8 +163,6 @@ class ProgramCalls(ABC):
             for node in group.nodes
         }
         if all(0 in shape for shape in shapes.values()):
-            for name in shapes:
-                self.room(name, memory, sizes)
             return True
         graph = self.lowered.graph
         for node in group.nodes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from opkit.compiler import Draw
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
@@ -38,16 +38,9 @@ class Drawn:
 
     def told(self, seed: int, stream: int) -> bytes:
         """Return the argument of one launch."""
-        return struct.pack("=qQQ", self.count, seed & _WORD, stream & _WORD)
-
-    @staticmethod
-    def of(argument: bytes) -> Drawn:
-        """Return it from a launch's argument."""
-        count, _, _ = struct.unpack("=qQQ", argument)
-        return Drawn(count)
+        return Draw(self.count, seed, stream).packed()
 
 
-_WORD = (1 << 64) - 1
 _MOST_BLOCKS = 65535
 """What a launch takes."""
 

@@ -1,23 +1,23 @@
-"""A compiler's graph to a plan: what its kernels are launched with, written down and not run."""
+"""A compiler's graph to a plan: the launches of its kernels, with their operands' places."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
 
 from opkit.chips import Chip
 from opkit.compiler import (
+    Argument,
     Compiled,
+    Draw,
     FusedGraph,
     Graph,
     GraphError,
     Group,
-    Location,
     Node,
+    Room,
     Tensor,
+    TensorArgument,
     compile_stages,
     prepare,
     to_storage,
@@ -27,9 +27,6 @@ from opkit.graph.lifetimes import Lifetime, share_memory
 from opkit.graph.plan import Copy, Drawn, Launch, Place, Plan, PlanKernel, PlanTensor
 
 __all__ = ["plan_of"]
-
-_WORKSPACES = {"attention": 3, "matmul": 1}
-"""How many arrays a kernel of a kind gets that are no tensors of the graph, at most."""
 
 
 @dataclass(frozen=True)
@@ -61,39 +58,6 @@ class _KernelGraph:
     names: Mapping[str, str]
     """From its inputs' and outputs' names to those in the whole graph."""
     operators: tuple[str, ...]
-
-
-class _Spy:
-    """Stands for a kernel: writes down what it is launched with."""
-
-    def __init__(self, home: _Recording, name: str, source: str, mode: str | None) -> None:
-        self.home, self.name, self.source, self.mode = home, name, source, mode
-
-    def launch(self, arguments: Sequence[Any], block_dim: int) -> None:
-        self.home.launches.append((self, tuple(arguments), block_dim, self.home.kind))
-
-
-class _Recording(Compiled):
-    """A compiled program that launches nothing."""
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.launches: list[tuple[_Spy, tuple[Any, ...], int, str]] = []
-        self.kind = ""
-
-    def run_group(self, group: Group, *rest: Any) -> None:
-        self.kind = group.kind
-        super().run_group(group, *rest)
-
-    def native(
-        self,
-        name: str,
-        source: Callable[[], str],
-        *,
-        mode: str | None = None,
-        location: Location | None = None,
-    ) -> Any:
-        return _Spy(self, name, source(), mode)
 
 
 _known: dict[tuple[object, ...], tuple[_Recorded, ...]] = {}
@@ -265,44 +229,45 @@ def _launches(graph: Graph, chip: Chip) -> tuple[_Recorded, ...]:
 
 
 def _record(graph: Graph, chip: Chip) -> tuple[_Recorded, ...]:
-    program = _Recording(compile_stages(graph, chip))
-    lowered = program.lowered.graph
-    given = {tensor.name: _array(tensor) for tensor in lowered.inputs}
-    # Nothing is launched: these arrays are addresses, and their pages are never touched.
-    memory, _ = program.run_all(given, {})
-    owners = {_address(array): name for name, array in reversed(memory.items())}
-    owners |= {_address(memory[name]): output for output, name in lowered.outputs if name in memory}
-    owners |= {_address(array): name for name, array in given.items()}
-    known = {*given, *(output for output, _ in lowered.outputs)}
-    found = []
-    for spy, arguments, block_dim, kind in program.launches:
-        row: list[str | _Inner | bytes | Drawn] = []
-        for argument in arguments:
-            if not isinstance(argument, np.ndarray):
-                told = bytes(argument)
-                row.append(Drawn.of(told) if kind == "random_uniform" else told)
-                continue
-            name = owners.get(_address(argument), "")
-            row.append(name if name in known else _Inner(name, int(argument.nbytes)))
-        spare = sum(isinstance(each, _Inner) and not each.name for each in row)
-        if spare > _WORKSPACES.get(kind, 0):
+    program = Compiled(compile_stages(graph, chip))
+    lowered = program.lowered
+    tensors = lowered.graph.tensors
+    roots = {name: name for name in tensors}
+    for group in lowered.groups:
+        for part in (*group.before, group):
+            if part.kind == "view":
+                (node,) = part.nodes
+                roots[node.output.name] = roots[node.inputs[0]]
+    owners = {roots[name]: output for output, name in lowered.graph.outputs}
+    owners |= {tensor.name: tensor.name for tensor in graph.inputs}
+
+    def argument(given: Argument) -> str | _Inner | bytes | Drawn:
+        if isinstance(given, Draw):
+            return Drawn(given.count)
+        if isinstance(given, Room):
+            return _Inner("", given.size_bytes)
+        if not isinstance(given, TensorArgument):
+            return given
+        if given.spread is not None:
             raise GraphError(
-                f"{kind} of tensors that broadcast along some of their batches only",
+                f"{graph.nodes[-1].operator} of tensors that broadcast along some of their batches"
+                " only",
                 location=graph.nodes[-1].location,
                 help="expand them",
             )
-        found.append(_Recorded(spy.name, spy.source, spy.mode, block_dim, tuple(row)))
-    return tuple(found)
+        root = roots[given.name]
+        return owners.get(root) or _Inner(root, size_of(tensors[root]))
 
-
-def _address(array: Any) -> int:
-    return int(array.__array_interface__["data"][0])
-
-
-def _array(tensor: Tensor) -> Any:
-    row = find_dtype(tensor.dtype)
-    assert row is not None and row.numpy is not None
-    return np.empty(tuple(int(str(e)) for e in tensor.shape), row.numpy)
+    return tuple(
+        _Recorded(
+            launch.code.name,
+            launch.code.text(),
+            launch.code.mode,
+            launch.block_dim,
+            tuple(map(argument, launch.arguments)),
+        )
+        for launch in program.launches({})
+    )
 
 
 def size_of(tensor: Tensor) -> int:

@@ -9,9 +9,9 @@ from opkit.lazy import lazy_names
 if TYPE_CHECKING:
     from .attention import (
         AttentionKernel,
-        attention_arrays,
         attention_data,
         attention_kernel,
+        attention_layout,
         workspaces,
         write_attention,
     )
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     )
     from .native import NativeKernel, compile_text, generated_source, without_numbers
     from .products import ProductKernel, cut_of, product_kernel, product_launch
+    from .spread import Spread
     from .text import HEAD, Text, identifier, special_number
     from .tiles import Split, split
     from .triton import TritonProgram, compile_triton
@@ -104,6 +105,7 @@ __all__ = [
     "ProductKernel",
     "ProductShape",
     "Split",
+    "Spread",
     "Term",
     "Text",
     "TilingValue",
@@ -111,9 +113,9 @@ __all__ = [
     "Types",
     "VectorKernel",
     "Work",
-    "attention_arrays",
     "attention_data",
     "attention_kernel",
+    "attention_layout",
     "block_values",
     "boxes_of",
     "class_of",
@@ -175,9 +177,9 @@ __getattr__ = lazy_names(
     {
         "attention": (
             "AttentionKernel",
-            "attention_arrays",
             "attention_data",
             "attention_kernel",
+            "attention_layout",
             "workspaces",
             "write_attention",
         ),
@@ -252,6 +254,7 @@ __getattr__ = lazy_names(
             "identifier",
             "special_number",
         ),
+        "spread": ("Spread",),
         "tiles": (
             "Split",
             "split",

@@ -11,18 +11,26 @@ if TYPE_CHECKING:
     from .host_tiling import bytes_text, extent_cpp, launch_function, size_parameter, sizes_of
     from .host_types import type_sizes
     from .hosted import HostedKernel, OperatorKernel, Share, operator_kernels, shares_of_kernel
-    from .rehearsal import launched_cores
+    from .launch import Argument, Code, Draw, Launch, Room, TensorArgument
+    from .launches import launched_cores, launches_of
 
 __all__ = [
+    "Argument",
+    "Code",
     "Compiled",
+    "Draw",
     "HostedKernel",
+    "Launch",
     "OperatorKernel",
+    "Room",
     "Share",
+    "TensorArgument",
     "bytes_text",
     "compile",
     "extent_cpp",
     "launch_function",
     "launched_cores",
+    "launches_of",
     "operator_kernels",
     "shares_of_kernel",
     "size_parameter",
@@ -52,6 +60,17 @@ __getattr__ = lazy_names(
             "operator_kernels",
             "shares_of_kernel",
         ),
-        "rehearsal": ("launched_cores",),
+        "launch": (
+            "Argument",
+            "Code",
+            "Draw",
+            "Launch",
+            "Room",
+            "TensorArgument",
+        ),
+        "launches": (
+            "launched_cores",
+            "launches_of",
+        ),
     },
 )

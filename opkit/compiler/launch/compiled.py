@@ -6,29 +6,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+import numpy as np
+
 from opkit.chips import DEFAULT_CHIP, find_chip
 from opkit.errors import UsageError
 
 from ..choices import Choices, ChoicesRow, read_choices
 from ..codegen import (
-    NativeKernel,
-    VectorKernel,
-    attention_arrays,
-    attention_data,
-    fitting_launch,
     run_plan,
     run_steps,
-    source_of,
-    workspaces,
 )
-from ..ir import Attribute, Graph, GraphError, bind_shapes
+from ..ir import Attribute, Graph, bind_shapes
 from ..passes import FusedGraph, Group
-from ..stages import Stages, attention_source, compile_stages
+from ..stages import Stages, compile_stages
 from ..tracing import TensorSpec, trace
 from .kernel_program import KernelProgram
-from .library import LIBRARY, run_library
-from .movements import MOVEMENTS, run_movement
-from .product_runs import run_product
+from .launch import Argument, Draw, Launch, Room, TensorArgument
+from .launches import launches_of, vector_code
 
 if TYPE_CHECKING:
     from ..codegen import HostProgram, TritonProgram
@@ -71,7 +65,7 @@ class Compiled(KernelProgram):
     def load(self) -> Compiled:
         """Compile every kernel now instead of at its first launch."""
         for group in self.stages.kernels.values():
-            self._native(group[0])
+            self.native(vector_code(group[0]))
         return self
 
     @property
@@ -98,20 +92,32 @@ class Compiled(KernelProgram):
         scalars: Mapping[str, float],
     ) -> None:
         """Run one kernel; its results appear in memory."""
-        if group.kind == "vector":
-            self._launch(group, memory, sizes, scalars)
-        elif group.kind == "view":
+        if group.kind == "view":
             self.run_view(group, memory, sizes)
-        elif group.kind == "matmul":
-            run_product(self, group, memory, sizes, scalars)
-        elif group.kind == "attention":
-            self._attend(group, memory, sizes)
-        elif group.kind in MOVEMENTS:
-            run_movement(self, group.nodes[0], memory, sizes)
-        elif group.kind in LIBRARY:
-            run_library(self, group, memory, sizes, scalars)
-        else:
-            raise GraphError(f"{group.kind} has no kernel yet", location=group.nodes[0].location)
+            return
+        launches = launches_of(self.stages, group, sizes, scalars)
+        for part in (*group.before, group):
+            if part.kind == "view":
+                # Of what the same kernel will have computed.
+                self.run_view(part, memory, sizes)
+                continue
+            for name in self.stages.fused.outputs_of(part):
+                self.room(name, memory, sizes)
+        for launch in launches:
+            arguments = [_argument(each, memory) for each in launch.arguments]
+            self.native(launch.code).launch(arguments, launch.block_dim)
+
+    def launches(self, sizes: Mapping[str, int]) -> Iterator[Launch]:
+        """Yield what a call for named sizes launches, in order; attributes have their defaults.
+
+        Raises:
+            GraphError: these sizes do not do; at the user's line.
+        """
+        self.check_sizes(sizes)
+        scalars = self.scalars(sizes, {})
+        for group in self.lowered.groups:
+            if not self.is_empty(group, sizes):
+                yield from launches_of(self.stages, group, sizes, scalars)
 
     def stage_results(
         self,
@@ -129,37 +135,15 @@ class Compiled(KernelProgram):
             yield f"steps of {name}", run_steps(plan.program, arrays, scalars, sizes)
             yield f"plan of {name}", run_plan(plan, arrays, scalars, sizes)
 
-    def _launch(
-        self,
-        group: Group,
-        memory: dict[str, Any],
-        sizes: Mapping[str, int],
-        scalars: Mapping[str, float],
-    ) -> None:
-        kernel, launch = fitting_launch(
-            self.stages.vector[group.name], self.stages.chip, sizes, scalars, self.stages.choices
-        )
-        arguments = [self.room(name, memory, sizes) for name in kernel.text.arguments]
-        self._native(kernel).launch([*arguments, launch.data], launch.block_dim)
 
-    def _attend(self, group: Group, memory: dict[str, Any], sizes: Mapping[str, int]) -> None:
-        (node,) = group.nodes
-        turned = str(node.settings["turned"])
-        arrays = attention_arrays([memory[name] for name in node.inputs], turned)
-        result = self.room(node.output.name, memory, sizes)
-        if result.size == 0:
-            return
-        kernel = self.stages.attentions[group.name]
-        cores, data = attention_data(node, arrays, self.stages.chip)
-        slots = workspaces(cores, result.shape[-1], kernel.dtype)
-        native = self.native(group.name, lambda: attention_source(kernel, with_lines=True))
-        native.launch([*arrays, result, *slots, data], cores)
-
-    def _native(self, kernel: VectorKernel) -> NativeKernel:
-        # The compiler gets the user's lines: faults, findings and profiles name the program's own.
-        return self.native(
-            kernel.name, lambda: source_of(kernel, with_lines=True, file=f"{kernel.name}.cpp")
-        )
+def _argument(argument: Argument, memory: Mapping[str, Any]) -> Any:
+    """Return an argument of a launch as the device's runtime takes it."""
+    if isinstance(argument, TensorArgument):
+        array = memory[argument.name]
+        return array if argument.spread is None else argument.spread.of(array)
+    if isinstance(argument, Room):
+        return np.empty(argument.elements, argument.dtype)
+    return argument.packed() if isinstance(argument, Draw) else argument
 
 
 _MOST_KNOWN = 256

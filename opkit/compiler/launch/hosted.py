@@ -49,7 +49,8 @@ from ..codegen import (
 from ..ir import Graph, GraphError, Node, Tensor, is_one, product, same, shape_text
 from ..passes import Group
 from ..stages import Stages
-from .hosted_library import LIBRARY_GROUPS, library_kernel
+from .hosted_library import library_kernel
+from .library import LIBRARY
 from .movements import MOVEMENTS, constant_bits
 
 __all__ = ["HostedKernel", "OperatorKernel", "Share", "operator_kernels", "shares_of_kernel"]
@@ -112,7 +113,7 @@ def operator_kernels(stages: Stages, group: Group) -> tuple[OperatorKernel, ...]
         return (_movement(stages, group),)
     if group.kind == "matmul":
         return (_product(stages, group),)
-    if group.kind in LIBRARY_GROUPS:
+    if group.kind in LIBRARY:
         fused = stages.fused
         text, arguments, launch, header = library_kernel(fused.graph, fused.uniform, group)
         share = Share("vector", text.class_name, arguments)

@@ -24,11 +24,8 @@ from ..passes import Group
 from .library import HEADERS, KINDS, RANDOM_TILE, column_width
 from .placed_moves import MOST_AXES, placed_move
 
-__all__ = ["LIBRARY_GROUPS", "library_kernel"]
+__all__ = ["library_kernel"]
 
-LIBRARY_GROUPS = (
-    *("sort", "argmax", "argmin", "whole_sum", "random_uniform", "take_along", "put_along"),
-)
 _LINE = (
     *(("kind", "uint32_t"), ("result_kind", "uint32_t"), ("action", "uint32_t")),
     *(("is_descending", "uint32_t"), ("outer", "int64_t"), ("length", "int64_t")),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..calls import ProgramCalls
 from ..codegen import NativeKernel, compile_text, without_numbers
 from ..ir import Location
 from ..stages import Stages
+from .launch import Code
 
 __all__ = ["KernelProgram"]
 
@@ -21,21 +20,14 @@ class KernelProgram(ProgramCalls):
         # Rounds of a loop share their kernels.
         self._alike: dict[tuple[str, str | None], NativeKernel] = {}
 
-    def native(
-        self,
-        name: str,
-        source: Callable[[], str],
-        *,
-        mode: str | None = None,
-        location: Location | None = None,
-    ) -> NativeKernel:
-        """Return a kernel by name, compiled from its source at its first use; one that several
-        lines of a program use is compiled for each of them, kernels of one text once."""
-        key = (name, location)
+    def native(self, code: Code) -> NativeKernel:
+        """Return a kernel, compiled from its text at its first use; one that several lines of a
+        program use is compiled for each of them, kernels of one text once."""
+        key = (code.name, code.location)
         if key not in self._loaded:
-            text = source()
-            alike = (without_numbers(text, self.lowered.graph.name), mode)
+            text = code.text()
+            alike = (without_numbers(text, self.lowered.graph.name), code.mode)
             if alike not in self._alike:
-                self._alike[alike] = compile_text(name, text, self.stages.chip, mode=mode)
+                self._alike[alike] = compile_text(code.name, text, self.stages.chip, mode=code.mode)
             self._loaded[key] = self._alike[alike]
         return self._loaded[key]

@@ -1,25 +1,26 @@
-"""Launching the kernels that the device's library has too: ordering, places, whole numbers' sums,
+"""Launches of the kernels that the device's library has too: ordering, places, whole numbers' sums,
 random numbers."""
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from opkit import kernels
+from opkit.chips import Chip
 
 from ..codegen import Text, divide_up, fair_cores, least, most
 from ..ir import GraphError, Location, Node, normal_axes
 from ..ops import MOST_SORTED
 from ..passes import Group
-from .kernel_program import KernelProgram
-from .movements import copy_whole
+from ..stages import Stages
+from .launch import Argument, Code, Draw, Launch, Room, Sized, sized
+from .movements import whole_copy
 from .placed_moves import MOST_AXES, placed_move
 
-__all__ = ["HEADERS", "KINDS", "LIBRARY", "RANDOM_TILE", "column_width", "run_library"]
+__all__ = ["HEADERS", "KINDS", "LIBRARY", "RANDOM_TILE", "column_width", "library_launches"]
 
 LIBRARY = ("sort", "argmax", "argmin", "whole_sum", "random_uniform", "take_along", "put_along")
 """Kinds of groups; `argsort` is part of a group `sort`."""
@@ -51,48 +52,44 @@ _MOST_WIDTH = 1024
 """Columns of which a core's buffer holds a row, its extreme and its place."""
 
 
-def run_library(
-    program: KernelProgram,
-    group: Group,
-    memory: dict[str, Any],
-    sizes: Mapping[str, int],
-    scalars: Mapping[str, float],
-) -> None:
-    """Run a kernel of the library; its results appear in memory.
+def library_launches(
+    stages: Stages, group: Group, sizes: Mapping[str, int], scalars: Mapping[str, float]
+) -> tuple[Launch, ...]:
+    """Return the launches of a kernel of the library; none where it writes nothing.
 
     Raises:
         GraphError: a line is longer than what a core sorts, or a seed is no number of the launch.
     """
-    results = [program.room(node.output.name, memory, sizes) for node in group.nodes]
+    results = [sized(stages, node.output.name, sizes) for node in group.nodes]
     if not all(result.size for result in results):
-        return
+        return ()
+    node = group.nodes[0]
     if group.kind == "random_uniform":
-        _random(program, group.nodes[0], results[0], scalars)
-    elif group.kind in ("take_along", "put_along"):
-        node = group.nodes[0]
-        _by_places(program, node, [memory[name] for name in node.inputs], results[0])
-    else:
-        _lines(program, group, memory[group.nodes[0].inputs[0]], results)
+        return (_random(node, results[0], scalars, stages.chip),)
+    operands = [sized(stages, name, sizes) for name in node.inputs]
+    if group.kind in ("take_along", "put_along"):
+        return _by_places(node, operands, results[0], stages.chip)
+    return (_lines(group, operands[0], results, stages.chip),)
 
 
 def _launch(
-    program: KernelProgram,
     node: Node,
     function: str,
-    arguments: Mapping[str, Any],
+    arguments: Mapping[str, Argument],
     parameters: Sequence[str],
-    plan: bytes,
+    plan: bytes | Draw,
     cores: int,
-) -> None:
-    """Run a function of the library as a kernel that takes the arrays that there are."""
+) -> Launch:
+    """Return the launch of a function of the library, as a kernel that takes the tensors that there
+    are."""
     given = [name for name in parameters if name in arguments]
     name = "_".join([function, *given])
-    kernel = program.native(
+    code = Code(
         name,
         lambda: _source(name, function, given, parameters, node.location),
         location=node.location,
     )
-    kernel.launch([*(arguments[each] for each in given), plan], cores)
+    return Launch(code, (*(arguments[each] for each in given), plan), cores)
 
 
 def _source(
@@ -116,27 +113,27 @@ def _source(
     return out.render(with_lines=True, file=f"{name}.cpp")
 
 
-def _random(program: KernelProgram, node: Node, result: Any, scalars: Mapping[str, float]) -> None:
+def _random(node: Node, result: Sized, scalars: Mapping[str, float], chip: Chip) -> Launch:
     seed = scalars.get(node.inputs[0])
     stream = node.settings["stream"]
     if seed is None or not isinstance(stream, int):
         raise GraphError(
             "the seed is computed by a kernel", location=node.location, help="pass it as a number"
         )
-    words = (1 << 64) - 1
-    plan = struct.pack("=qQQ", result.size, int(seed) & words, stream & words)
-    cores = min(_cores(program), -(-result.size // RANDOM_TILE))
-    _launch(program, node, "random_uniform", {"out": result}, ["out"], plan, cores)
+    plan = Draw(result.size, int(seed), stream)
+    cores = min(_cores(chip), -(-result.size // RANDOM_TILE))
+    return _launch(node, "random_uniform", {"out": result.operand}, ["out"], plan, cores)
 
 
-def _lines(program: KernelProgram, group: Group, x: Any, results: Sequence[Any]) -> None:
+def _lines(group: Group, x: Sized, results: Sequence[Sized], chip: Chip) -> Launch:
     node = group.nodes[0]
-    axes = normal_axes(node.settings["axis"], x.ndim)
-    outer = int(np.prod(x.shape[: axes[0]]))
-    length = int(np.prod(x.shape[axes[0] : axes[-1] + 1]))
-    inner = int(np.prod(x.shape[axes[-1] + 1 :]))
-    kind = KINDS[program.lowered.graph.tensors[node.inputs[0]].dtype]
+    axes = normal_axes(node.settings["axis"], len(x.shape))
+    outer = math.prod(x.shape[: axes[0]])
+    length = math.prod(x.shape[axes[0] : axes[-1] + 1])
+    inner = math.prod(x.shape[axes[-1] + 1 :])
+    kind = KINDS[x.dtype]
     is_descending, kept = False, 1
+    outputs: dict[str, Argument]
     if group.kind == "sort":
         if length > MOST_SORTED:
             raise GraphError(
@@ -147,33 +144,34 @@ def _lines(program: KernelProgram, group: Group, x: Any, results: Sequence[Any])
         function, parameters = "sort_lines", ["x", "values", "places"]
         names = {"sort": "values", "argsort": "places"}
         outputs = {
-            names[each.operator]: result for each, result in zip(group.nodes, results, strict=True)
+            names[each.operator]: result.operand
+            for each, result in zip(group.nodes, results, strict=True)
         }
         kept = results[0].shape[axes[0]]
         is_descending = bool(node.settings["descending"])
     elif group.kind == "whole_sum":
-        function, parameters, outputs = "fold_lines", ["x", "out"], {"out": results[0]}
+        function, parameters, outputs = "fold_lines", ["x", "out"], {"out": results[0].operand}
     else:
         function, parameters = "extreme_lines", ["x", "values", "places", "space"]
-        outputs = {"places": results[0]}
+        outputs = {"places": results[0].operand}
         is_descending = group.kind == "argmax"
     lines = outer * inner
-    cores = max(1, min(_cores(program), lines, lines * length // 512))
+    cores = max(1, min(_cores(chip), lines, lines * length // 512))
     parts = 1
     if function == "sort_lines" and inner == 1 and kind not in _WIDE_KINDS:
-        cores = min(lines, _fair_cores(program, x, _SORT_CYCLES))
+        cores = min(lines, _fair_cores(chip, x, _SORT_CYCLES))
     if function == "extreme_lines" and kind not in _WIDE_KINDS:
-        cores, parts = _shared(program, x, lines, length, inner)
+        cores, parts = _shared(chip, x, lines, length, inner)
         if parts > 1:
-            outputs["space"] = np.empty(4 * cores, np.int64)
+            outputs["space"] = Room(4 * cores, "int64")
     head = (kind, 3, 0, is_descending, outer, length, inner, kept, 1)
     plan = struct.pack("=4I7q", *head, parts, column_width(lines, cores))
-    _launch(program, node, function, {"x": x, **outputs}, parameters, plan, cores)
+    return _launch(node, function, {"x": x.operand, **outputs}, parameters, plan, cores)
 
 
-def _shared(program: KernelProgram, x: Any, lines: int, length: int, inner: int) -> tuple[int, int]:
+def _shared(chip: Chip, x: Sized, lines: int, length: int, inner: int) -> tuple[int, int]:
     """Return the cores of a launch that looks for extremes, and how many share a line."""
-    cores = _fair_cores(program, x, _EXTREME_CYCLES)
+    cores = _fair_cores(chip, x, _EXTREME_CYCLES)
     if inner > 1:
         width = column_width(lines, cores)
         return min(cores, lines // inner * -(-inner // width)), 1
@@ -183,11 +181,11 @@ def _shared(program: KernelProgram, x: Any, lines: int, length: int, inner: int)
     return min(cores, lines), 1
 
 
-def _fair_cores(program: KernelProgram, x: Any, vector_cycles: float) -> int:
+def _fair_cores(chip: Chip, x: Sized, vector_cycles: float) -> int:
     cores: int = fair_cores(
-        *(program.stages.chip, x.size, _cores(program)),
+        *(chip, x.size, _cores(chip)),
         vector_cycles=vector_cycles,
-        read_bytes=x.itemsize,
+        read_bytes=x.element_bytes,
         written_bytes=0,
     )
     return cores
@@ -201,32 +199,38 @@ def column_width(lines: Any, cores: Any) -> Any:
 _MOST_INDICES = 4
 
 
-def _by_places(program: KernelProgram, node: Node, arrays: Sequence[Any], result: Any) -> None:
-    x, index, *sources = arrays
+def _by_places(
+    node: Node, operands: Sequence[Sized], result: Sized, chip: Chip
+) -> tuple[Launch, ...]:
+    x, index, *sources = operands
     table, plain = x, result
+    first: tuple[Launch, ...] = ()
     if sources:
-        copy_whole(program, node, x, result)
+        first = (whole_copy(node, x, result, chip),)
         table, plain = result, sources[0]
     if plain.size == 0:
-        return
-    move = placed_move(node, table.shape, index.shape, plain.shape, x.itemsize)
+        return first
+    move = placed_move(node, table.shape, index.shape, plain.shape, x.element_bytes)
     axes = (*move.axes, *[(1, 0, 0, 0)] * (MOST_AXES - len(move.axes)))
     sizes, plain_steps, table_steps, index_steps = zip(*axes, strict=True)
     kind = KINDS[node.output.dtype]
-    head = (x.itemsize, move.action, kind, 1, index.itemsize, move.has_rows)
+    head = (x.element_bytes, move.action, kind, 1, index.element_bytes, move.has_rows)
     cycles = _PICK_CYCLES if move.action == 0 else _PUT_CYCLES
-    worth = _fair_cores(program, plain, cycles)
-    width, units = move.block_width(x.itemsize, node.output.dtype, worth)
+    worth = _fair_cores(chip, plain, cycles)
+    width, units = move.block_width(x.element_bytes, node.output.dtype, worth)
     plan = struct.pack("=10Iq", *head, move.most_cores, move.rows_together, width, 0, 0)
     plan += struct.pack("=18q", *sizes, *plain_steps, *table_steps)
     plan += struct.pack("=8q", *index_steps, move.places, move.place_step)
     plan += bytes(64 * (_MOST_INDICES - 1))
-    cores = min(units, worth) if width else move.cores(_cores(program), int)
-    arguments = {"table": table, "plain": plain, "i0": index}
+    cores = min(units, worth) if width else move.cores(_cores(chip), int)
+    arguments: dict[str, Argument] = {
+        "table": table.operand,
+        "plain": plain.operand,
+        "i0": index.operand,
+    }
     parameters = ["table", "plain", "i0", "i1", "i2", "i3"]
-    _launch(program, node, "move_by_index", arguments, parameters, plan, cores)
+    return (*first, _launch(node, "move_by_index", arguments, parameters, plan, cores))
 
 
-def _cores(program: KernelProgram) -> int:
-    chip = program.stages.chip
+def _cores(chip: Chip) -> int:
     return chip.count("cores.aiv") or chip.count("cores.aic")

@@ -1,12 +1,12 @@
-"""Launching the kernels that move elements."""
+"""Launches of the kernels that move elements."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from opkit.chips import Chip
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
@@ -23,10 +23,11 @@ from ..codegen import (
     write_lookup,
 )
 from ..ir import Node, evaluate
+from ..stages import Stages
 from ..tracing import to_storage
-from .kernel_program import KernelProgram
+from .launch import Code, Launch, Sized, sized
 
-__all__ = ["MOVEMENTS", "constant_bits", "copy_whole", "run_movement"]
+__all__ = ["MOVEMENTS", "constant_bits", "movement_launches", "whole_copy"]
 
 MOVEMENTS = (
     "transpose",
@@ -41,78 +42,76 @@ MOVEMENTS = (
 )
 
 
-def run_movement(
-    program: KernelProgram, node: Node, memory: dict[str, Any], sizes: Mapping[str, int]
-) -> None:
-    """Run a movement; its result appears in memory."""
-    arrays = [memory[name] for name in node.inputs]
-    result = program.room(node.output.name, memory, sizes)
-    chip = program.stages.chip
-    row = find_dtype(node.output.dtype)
+def movement_launches(stages: Stages, node: Node, sizes: Mapping[str, int]) -> tuple[Launch, ...]:
+    """Return the launch of a movement; none where its result has no elements."""
+    result = sized(stages, node.output.name, sizes)
+    operands = [sized(stages, name, sizes) for name in node.inputs]
+    chip = stages.chip
+    row = find_dtype(result.dtype)
     assert row is not None
-    size = row.size_bytes
     if result.size == 0:
-        return
+        return ()
     if node.operator == "arange":
-        name = f"count_{row.name}"
-        kernel = program.native(
-            name,
-            lambda: _source(write_count(name, row.kernel, node.location)),
-            location=node.location,
-        )
         cores, data = count_data(result.size, chip)
-        kernel.launch([result, data], cores)
-        return
-    if node.operator == "take":
-        axis = node.settings["axis"]
-        assert isinstance(axis, int)
-        table, indices = arrays
-        index_row = find_dtype(program.stages.graph.tensors[node.inputs[1]].dtype)
-        assert index_row is not None
-        cores, data = lookup_data(table.shape, axis, indices.size, size, chip)
-        name = f"lookup_{size}_{index_row.name}"
-        kernel = program.native(
-            name,
-            lambda: _source(write_lookup(name, size, index_row.kernel, node.location)),
-            location=node.location,
+        code = _code(
+            node,
+            f"count_{row.name}",
+            lambda name: write_count(name, row.kernel, node.location),
         )
-        kernel.launch([table, indices, result, data], cores)
-        return
+        return (Launch(code, (result.operand, data), cores),)
+    if node.operator == "take":
+        return (_lookup(node, operands, result, chip),)
     settings = {key: _bound(value, sizes) for key, value in node.settings.items()}
-    pieces = pieces_of(node.operator, settings, [a.shape for a in arrays], result.shape)
-    bits = constant_bits(settings.get("value", 0.0), node.output.dtype, size)
-    _copy(program, node, arrays, result, pieces, bits)
+    pieces = pieces_of(node.operator, settings, [each.shape for each in operands], result.shape)
+    bits = constant_bits(settings.get("value", 0.0), result.dtype, result.element_bytes)
+    return (_copy(node, operands, result, pieces, bits, chip),)
 
 
-def copy_whole(program: KernelProgram, node: Node, array: Any, result: Any) -> None:
-    """Copy one array to another of the same size, as a node needs."""
-    _copy(program, node, [array], result, [Piece(0, 0, 0, ((result.size, 1, 1),))], 0)
+def whole_copy(node: Node, source: Sized, result: Sized, chip: Chip) -> Launch:
+    """Return the launch that copies one tensor to another of the same size, as a node needs."""
+    return _copy(node, [source], result, [Piece(0, 0, 0, ((result.size, 1, 1),))], 0, chip)
+
+
+def _lookup(node: Node, operands: Sequence[Sized], result: Sized, chip: Chip) -> Launch:
+    axis = node.settings["axis"]
+    assert isinstance(axis, int)
+    table, indices = operands
+    row = find_dtype(indices.dtype)
+    assert row is not None
+    size = result.element_bytes
+    cores, data = lookup_data(table.shape, axis, indices.size, size, chip)
+    code = _code(
+        node,
+        f"lookup_{size}_{row.name}",
+        lambda name: write_lookup(name, size, row.kernel, node.location),
+    )
+    return Launch(code, (table.operand, indices.operand, result.operand, data), cores)
 
 
 def _copy(
-    program: KernelProgram,
     node: Node,
-    arrays: Sequence[Any],
-    result: Any,
+    operands: Sequence[Sized],
+    result: Sized,
     pieces: Sequence[Piece],
     constant_bits: int,
-) -> None:
-    size = result.itemsize
+    chip: Chip,
+) -> Launch:
+    size = result.element_bytes
     count, cores, data = copy_data(
-        pieces,
-        [each.size for each in arrays],
-        result.size,
-        size,
-        constant_bits,
-        program.stages.chip,
+        pieces, [each.size for each in operands], result.size, size, constant_bits, chip
     )
-    name = f"copy_{len(arrays)}_{count}_{size}"
-    kernel = program.native(
-        name,
-        lambda: _source(write_copy(name, len(arrays), count, size, node.location)),
-        location=node.location,
+    inputs = len(operands)
+    code = _code(
+        node,
+        f"copy_{inputs}_{count}_{size}",
+        lambda name: write_copy(name, inputs, count, size, node.location),
     )
-    kernel.launch([*arrays, result, data], cores)
+    return Launch(code, (*(each.operand for each in operands), result.operand, data), cores)
+
+
+def _code(node: Node, name: str, write: Callable[[str], KernelClass]) -> Code:
+    """Return a kernel that several lines of a program may use, for one of them."""
+    return Code(name, lambda: _source(write(name)), location=node.location)
 
 
 def _source(kernel: KernelClass) -> str:

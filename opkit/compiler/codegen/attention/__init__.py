@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from .kernel import apart, attention_arrays, attention_data, attention_kernel, workspaces
+from .kernel import attention_data, attention_kernel, attention_layout, workspaces
 from .text import AttentionKernel, write_attention
 
 __all__ = [
     "AttentionKernel",
-    "apart",
-    "attention_arrays",
     "attention_data",
     "attention_kernel",
+    "attention_layout",
     "workspaces",
     "write_attention",
 ]

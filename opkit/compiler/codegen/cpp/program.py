@@ -173,14 +173,21 @@ class HostProgram(FileProgram):
     def _attend(
         self, node: Node, name: str, memory: dict[str, Any], sizes: Mapping[str, int]
     ) -> None:
-        from ..attention import apart, attention_arrays
+        from ..attention import attention_layout
+
+        def apart(array: Any, is_turned: bool) -> Any:
+            return np.swapaxes(array, -3, -2) if is_turned else array
 
         turned = str(node.settings["turned"])
-        given = [
+        given: list[Any] = [
             np.ascontiguousarray(apart(memory[each], letter in turned))
             for each, letter in zip(node.inputs, "qkvm", strict=False)
         ]
-        q, k, v, *mask = attention_arrays(given)
+        shapes, spreads = attention_layout([array.shape for array in given])
+        q, k, v, *mask = [
+            spread.of(array) if spread is not None else array.reshape(shape)
+            for array, shape, spread in zip(given, shapes, spreads, strict=True)
+        ]
         room = self.room(node.output.name, memory, sizes)
         if room.size == 0:
             return
