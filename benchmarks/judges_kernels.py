@@ -248,9 +248,9 @@ def _judge(project: Project, work: Path, text: str, plain: Path, is_plain: bool)
     try:
         (copy / project.source).write_text(text)
         opened = open_project(load_project(copy), "Ascend910B2", Console(quiet=True))
-        cases = opened.pool(project.op)
         try:
             artifact = opened.build()
+            cases, _ = opened.with_every_branch(opened.pool(project.op), project.op)
         except BuildError as error:
             return {"verdict": "build", "why": str(error)[:200]}
         if is_plain:

@@ -321,7 +321,7 @@ def _cases(opened: OpenProject, wanted: _Wanted) -> tuple[Case, ...]:
             for variant in case_variants(spec)
         )
     else:
-        cases = opened.pool(wanted.op)
+        cases, _ = opened.with_every_branch(opened.pool(wanted.op), wanted.op)
     if wanted.dtype is not None:
         row = find_dtype(wanted.dtype)
         have = dict.fromkeys(case.dtypes[0].name for case in cases)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from opkit.cli.parts import choose_cases, open_project
 
 if TYPE_CHECKING:
     from opkit.executor import Executor
-    from opkit.testing import PrecisionReport
+    from opkit.testing import PrecisionReport, Untaken
 
 __all__ = ["command"]
 
@@ -198,6 +199,9 @@ def command(
         names=names,
         last_failed=last_failed,
     )
+    untaken: tuple[Untaken, ...] = ()
+    if not (names or pairwise):
+        pool, untaken = opened.with_every_branch(pool, op, seed=seed)
     cases = choose_cases(found, pool, expression, names, notes if last_failed else None)
     artifact = opened.build()
     modes.tell_references(cases, console)
@@ -224,6 +228,8 @@ def command(
     if opened.is_tree and not (expression or names or files or last_failed):
         report = run.with_other_cases(report, console)
     report = run.with_reruns(report, opened)
+    if not (expression or last_failed):
+        report = replace(report, untaken=untaken)
     explanations = modes.explain(run, report, console) if explain else {}
     remember_failures(notes, report)
     _write(report, explanations, junit, html, st_report, console)
@@ -288,6 +294,8 @@ def _show(report: PrecisionReport, explanations: dict[str, str], console: Consol
     console.result(
         f"\n{report.project}: {total} cases by the {report.standard} standard: {', '.join(counts)}"
     )
+    for one in report.untaken:
+        console.result(f"note: {one}; give one a shape that does: docs/cases.md")
     if report.count(Verdict.NO_REFERENCE):
         console.result("no reference given is not a pass: give the op a formula, or a golden")
 

@@ -83,6 +83,23 @@ class Library:
         found = self._native.infer(op_type, arrays, numbers, _plain_attrs(attrs), expected)
         return [OutputSpec(tuple(shape), _BY_GE_VALUE[dtype].name) for shape, dtype in found]
 
+    def tiling_key(
+        self,
+        op_type: str,
+        inputs: Sequence[npt.ArrayLike | None],
+        attrs: Mapping[str, AttrValue] | None = None,
+        dtypes: Sequence[str | None] | None = None,
+    ) -> int:
+        """Return the tiling key that the operator's TilingFunc sets for a call; no kernel runs.
+
+        Takes what `run` takes, and raises what it raises.
+
+        Raises:
+            UsageError: also where its outputs are empty, so that nothing is launched.
+        """
+        arrays, numbers = _bind(op_type, inputs, dtypes)
+        return int(self._native.tiling_key(op_type, arrays, numbers, _plain_attrs(attrs)))
+
     def run(
         self,
         op_type: str,

@@ -8,6 +8,12 @@ from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from opkit.testing.assertion import assert_close, assert_outputs
+    from opkit.testing.branches import (
+        Untaken,
+        cases_of_branches,
+        names_branches,
+        with_every_branch,
+    )
     from opkit.testing.cases import (
         CASE_FILES,
         DISTRIBUTIONS,
@@ -135,6 +141,7 @@ __all__ = [
     "Source",
     "Standard",
     "Step",
+    "Untaken",
     "Verdict",
     "Worst",
     "assert_close",
@@ -145,6 +152,7 @@ __all__ = [
     "case_rows",
     "case_standard",
     "case_variants",
+    "cases_of_branches",
     "cases_work",
     "check_determinism",
     "chosen_operators",
@@ -176,6 +184,7 @@ __all__ = [
     "load_golden",
     "make_case",
     "make_inputs",
+    "names_branches",
     "narrow",
     "notes_file",
     "operator_standards",
@@ -200,6 +209,7 @@ __all__ = [
     "usual_shape",
     "widen",
     "widen_input",
+    "with_every_branch",
     "with_other_cases",
     "with_reruns",
     "works_by_row",
@@ -212,6 +222,12 @@ __getattr__ = lazy_names(
         "assertion": (
             "assert_close",
             "assert_outputs",
+        ),
+        "branches": (
+            "Untaken",
+            "cases_of_branches",
+            "names_branches",
+            "with_every_branch",
         ),
         "cases": (
             "CASE_FILES",

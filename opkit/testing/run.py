@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from opkit.errors import HostRefusal, KernelFault, OpkitError, PrecisionError
 from opkit.schema import OpSpec
+from opkit.testing.branches import Untaken
 from opkit.testing.cases import Case, Golden
 from opkit.testing.judgement import OutputResult, judge
 from opkit.testing.launching import Library, is_prototype, launch_of
@@ -96,6 +97,8 @@ class PrecisionReport:
     results: tuple[CaseResult, ...]
     options: tuple[str, ...] = ()
     """Of the command, to be given again where a case is run again."""
+    untaken: tuple[Untaken, ...] = ()
+    """Tiling keys that no case takes, where all cases ran."""
 
     def count(self, verdict: Verdict) -> int:
         """Return how many cases had that verdict."""

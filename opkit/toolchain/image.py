@@ -120,6 +120,11 @@ class KernelImage:
             for note in reversed(self._description["tiling_structs"])
         )
 
+    @property
+    def tiling_keys(self) -> tuple[int, ...]:
+        """What its TILING_KEY_IS and its templates' combinations name, ascending."""
+        return tuple(self._description["tiling_keys"])
+
     @functools.cached_property
     def _description(self) -> dict[str, Any]:
         # On first use: the compiled module is loaded for it.

@@ -41,13 +41,17 @@ def test_the_compiled_object_says_which_cores_it_wants(
     assert kernel.keyed_modes == (((3, "mix 1:2"),) if body else ())
 
 
-def test_an_image_names_the_structs_that_tiling_data_is_read_into(tmp_path: Path) -> None:
+def test_an_image_names_its_structs_of_tiling_data_and_its_tiling_keys(tmp_path: Path) -> None:
     text = "struct Own { uint64_t n; };\n" + KERNEL % (
         "",
-        "GET_TILING_DATA_WITH_STRUCT(Own, data, tiling);",
+        "GET_TILING_DATA_WITH_STRUCT(Own, data, tiling); constexpr int kOwn = 4;"
+        " if (TILING_KEY_IS(7)) {} else if (TILING_KEY_LIST(kOwn, 1)) {}",
     )
-    (use,) = compile_kernel(PROLOGUE + text, cache_dir=tmp_path).tiling_structs
+    image = compile_kernel(PROLOGUE + text, cache_dir=tmp_path)
+    (use,) = image.tiling_structs
     assert (use.function, use.name, use.size_bytes) == ("kernel", "Own", 8)
+    # Nobody could say which branches of a kernel no case had taken.
+    assert image.tiling_keys == (1, 4, 7)
 
 
 def test_a_template_is_launched_by_its_instances(tmp_path: Path) -> None:

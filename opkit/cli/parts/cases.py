@@ -13,7 +13,7 @@ from opkit.selection import select_by_name
 
 if TYPE_CHECKING:
     from opkit.schema import OpSpec
-    from opkit.testing import Case, Golden
+    from opkit.testing import Case, Golden, Untaken
     from opkit.toolchain import Artifact, Project
 
 __all__ = ["OpenProject", "build_project", "choose_cases", "open_project"]
@@ -72,7 +72,14 @@ class OpenProject:
         Args:
             last_failed: what failed last is chosen among them.
         """
-        from opkit.testing import failed_names, file_cases, project_cases
+        from opkit.testing import (
+            cases_of_branches,
+            chosen_operators,
+            failed_names,
+            file_cases,
+            project_cases,
+            shape_rules,
+        )
 
         project, golden, reference = self.project, self.golden, self.reference
         if self.files:
@@ -102,7 +109,39 @@ class OpenProject:
         more = project_cases(
             project, golden=golden, op=op, seed=seed, pairwise=True, reference=reference
         )
-        return tuple({case.name: case for case in (*more, *cases)}.values())
+        rules = shape_rules(chosen_operators(project, op), golden)
+        branches = [
+            case
+            for spec in self._branching(op)
+            for case in cases_of_branches(spec, seed=seed, shape_rule=rules[spec.name])
+        ]
+        return tuple({case.name: case for case in (*branches, *more, *cases)}.values())
+
+    def with_every_branch(
+        self, cases: tuple[Case, ...], op: str | None = None, *, seed: int = 0
+    ) -> tuple[tuple[Case, ...], tuple[Untaken, ...]]:
+        """Return cases with one more for each tiling key that none takes, and the keys that stay
+        so; with files of cases none is added."""
+        from opkit.testing import chosen_operators, shape_rules, with_every_branch
+
+        specs = self._branching(op)
+        if not specs:
+            return cases, ()
+        artifact = self.build()
+        rules = None if self.files else shape_rules(chosen_operators(self.project, op), self.golden)
+        return with_every_branch(
+            artifact.folder, artifact.chip.name, specs, cases, rules, seed=seed
+        )
+
+    def _branching(self, op: str | None) -> list[OpSpec]:
+        """Return the operators with a prototype whose kernels have branches by the tiling key, and
+        of which cases are made."""
+        from opkit.testing import chosen_operators, names_branches, replaces_generated_cases
+
+        project = self.project
+        if self.is_tree or replaces_generated_cases(project):
+            return []
+        return [s for s in chosen_operators(project, op) if names_branches(project, s)]
 
     def named_case(self, name: str, op: str | None = None) -> Case:
         """Return one case by its name.

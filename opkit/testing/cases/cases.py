@@ -33,6 +33,7 @@ __all__ = [
     "make_case",
     "make_inputs",
     "plain_attr",
+    "reads_axes",
     "row_inputs",
     "usual_shape",
     "works_by_row",
@@ -198,16 +199,16 @@ def default_cases(
     for variant in range(spec.variant_count):
         dtypes = spec.variant_dtypes(variant)
         widths = [dtype.size_bytes for dtype in dtypes[: len(spec.inputs)]]
-        reads_axes = shape_rule is None and _reads_axes(spec)
-        shapes = _MATRIX_SHAPES if reads_axes else _main_shapes(min(widths, default=4), by_row)
+        by_matrix = shape_rule is None and reads_axes(spec)
+        shapes = _MATRIX_SHAPES if by_matrix else _main_shapes(min(widths, default=4), by_row)
         plan = [(shape, "normal") for shape in shapes]
-        if by_row and shape_rule is None and not reads_axes and spec.has_formula:
+        if by_row and shape_rule is None and not by_matrix and spec.has_formula:
             plan.append((_LONG_ROWS, "normal"))
-        plan.append(((1, 3, 31, 31) if reads_axes else (31, 257), "uniform"))
+        plan.append(((1, 3, 31, 31) if by_matrix else (31, 257), "uniform"))
         if edge_values and any(is_float(dtype) for dtype in dtypes):
-            plan.append(((1, 4, 32, 32) if reads_axes else (4, 1024), "edge"))
+            plan.append(((1, 4, 32, 32) if by_matrix else (4, 1024), "edge"))
             if by_row:
-                plan.append(((1, 4, 32, 32) if reads_axes else (26, 64), "edge_rows"))
+                plan.append(((1, 4, 32, 32) if by_matrix else (26, 64), "edge_rows"))
         for shape, distribution in plan:
             case = make_case(
                 spec,
@@ -236,7 +237,7 @@ def _flag_cases(case: Case, spec: OpSpec) -> list[Case]:
     ]
 
 
-def _reads_axes(spec: OpSpec) -> bool:
+def reads_axes(spec: OpSpec) -> bool:
     """Whether a rule of the prototype takes axes that a row does not have."""
     for tensor in spec.outputs:
         rule = tensor.shape
@@ -271,7 +272,7 @@ def works_by_row(spec: OpSpec, *, shape_rule: ShapeRule | None = None) -> bool:
 
 def usual_shape(spec: OpSpec, *, shape_rule: ShapeRule | None = None) -> Shape:
     """Return the shape that an operator is timed at where none is asked for."""
-    if shape_rule is None and _reads_axes(spec):
+    if shape_rule is None and reads_axes(spec):
         return (1, 1, 512, 512)
     return (2048, 4096) if works_by_row(spec, shape_rule=shape_rule) else (1 << 20,)
 

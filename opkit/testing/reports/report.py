@@ -121,6 +121,7 @@ def report_object(report: PrecisionReport) -> dict[str, object]:
         "seed": report.seed,
         "passed": report.passed,
         "counts": {verdict.value: report.count(verdict) for verdict in Verdict},
+        "untaken_tiling_keys": [vars(one) for one in report.untaken],
         "cases": [_case_object(result) for result in report.results],
     }
 

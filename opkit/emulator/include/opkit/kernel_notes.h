@@ -39,12 +39,19 @@ struct TemplateNote {
   const TemplateNote* next;
 };
 
+/// A key that a TILING_KEY_IS names.
+struct BranchNote {
+  uint64_t tiling_key;
+  const BranchNote* next;
+};
+
 /// Everything that one shared object says; lists are filled when it is loaded.
 struct KernelNotes {
   KernelMode unmarked = KernelMode::Vector;  ///< of the kernels that say nothing: changed by code that needs cube cores
   const ModeNote* modes = nullptr;
   const TilingNote* tilings = nullptr;
   const TemplateNote* templates = nullptr;
+  const BranchNote* branches = nullptr;
 };
 
 #ifndef OPKIT_BUILDING_EMULATOR
@@ -84,6 +91,15 @@ struct NotesTiling {
   static inline const bool kIsEntered = [] {
     static const TilingNote note = {Said::function(), Said::name(), Said::size_bytes(), kernel_notes.tilings};
     kernel_notes.tilings = &note;
+    return true;
+  }();
+};
+
+template <typename Said>
+struct NotesBranch {
+  static inline const bool kIsEntered = [] {
+    static const BranchNote note = {Said::branch(), kernel_notes.branches};
+    kernel_notes.branches = &note;
     return true;
   }();
 };

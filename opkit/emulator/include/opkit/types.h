@@ -6,7 +6,7 @@
 namespace opkit {
 
 /// Changes whenever a kernel built before cannot be loaded any more.
-constexpr uint32_t kAbiVersion = 8;
+constexpr uint32_t kAbiVersion = 9;
 
 /// Lane data types. `opkit/dtypes.py` names the same enumerators in its `code` column; a test compares them.
 enum class DType : uint8_t { F16, BF16, F32, S8, U8, S16, U16, S32, U32, S64, U64, BOOL, F64, S4, kCount };

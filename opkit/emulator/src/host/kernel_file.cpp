@@ -97,7 +97,16 @@ std::string kernel_file_json(const KernelTable& table) {
                ", \"name\": " + quoted(type_name(note->struct_name).c_str()) +
                ", \"size_bytes\": " + std::to_string(note->size_bytes) + "}";
   }
-  return "{\"kernels\": [" + kernels + "], \"keyed_modes\": [" + modes + "], \"tiling_structs\": [" + tilings + "]}";
+  std::set<uint64_t> keys;
+  for (const BranchNote* note = table.notes->branches; note != nullptr; note = note->next)
+    keys.insert(note->tiling_key);
+  for (uint32_t i = 0; i < table.count; ++i) {
+    if (table.entries[i].has_key) keys.insert(table.entries[i].tiling_key);
+  }
+  std::string branches;
+  for (const uint64_t key : keys) branches += (branches.empty() ? "" : ", ") + std::to_string(key);
+  return "{\"kernels\": [" + kernels + "], \"keyed_modes\": [" + modes + "], \"tiling_structs\": [" + tilings +
+         "], \"tiling_keys\": [" + branches + "]}";
 }
 
 }  // namespace opkit::host

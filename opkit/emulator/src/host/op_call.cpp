@@ -216,6 +216,17 @@ opkit_status opkit_plan_workspace(opkit_plan* plan, uint64_t* size_bytes) {
   });
 }
 
+opkit_status opkit_plan_tiling_key(opkit_plan* plan, uint64_t* tiling_key) {
+  return opkit::host::guarded([&] {
+    if (plan->is_empty()) {
+      opkit::host::fail(OPKIT_USAGE, "[" + plan->call.entry().type + "] its outputs are empty: nothing is launched");
+    }
+    plan->tile();
+    *tiling_key = plan->tiling->tiling_key;
+    return OPKIT_OK;
+  });
+}
+
 opkit_status opkit_plan_run(opkit_plan* plan, const opkit_tensor* outputs, size_t output_count, void* workspace) {
   return opkit::host::guarded([&] { return plan->run(outputs, output_count, workspace); });
 }

@@ -9,6 +9,7 @@
 #include "opkit/api/runtime_abi.h"
 #include "opkit/export.h"
 #include "opkit/host/workspace.h"
+#include "opkit/kernel_notes.h"
 #include "opkit/types.h"
 
 namespace opkit {
@@ -99,8 +100,18 @@ inline uint8_t* GetUserWorkspace(uint8_t* workspace) {
 #define KERNEL_TASK_TYPE_DEFAULT(type) OPKIT_NOTE_TASK_TYPE(false, 0, type)
 #define KERNEL_TASK_TYPE(key, type) OPKIT_NOTE_TASK_TYPE(true, key, type)
 
-#define TILING_KEY_IS(key) (::opkit::tiling_key_is(key))
-#define TILING_KEY_LIST(first_key, second_key) (::opkit::tiling_key_is(first_key) || ::opkit::tiling_key_is(second_key))
+/// Whether a launch has this key, which is a constant: it is noted in the kernel's shared object.
+#define OPKIT_IS_BRANCH(key)                                              \
+  (                                                                       \
+      [] {                                                                \
+        struct OpkitSaid {                                                \
+          static uint64_t branch() { return static_cast<uint64_t>(key); } \
+        };                                                                \
+        (void)&::opkit::detail::NotesBranch<OpkitSaid>::kIsEntered;       \
+      }(),                                                                \
+      ::opkit::tiling_key_is(key))
+#define TILING_KEY_IS(key) OPKIT_IS_BRANCH(key)
+#define TILING_KEY_LIST(first_key, second_key) (OPKIT_IS_BRANCH(first_key) || OPKIT_IS_BRANCH(second_key))
 
 /// Names the struct that GET_TILING_DATA reads in this scope. Where tiling data is defined by the macros of
 /// register/tilingdata_base.h, the build names it with OPKIT_TILING_DEFAULT.

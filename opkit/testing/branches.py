@@ -1,0 +1,222 @@
+"""Which tiling key each case takes, and cases for the keys that the usual shapes do not reach.
+
+A kernel is several kernels, one a tiling key, and the operator's host code chooses by the shapes:
+a branch that no case takes is a branch that nobody has tested. Shapes from short to long are put
+to the tiling function, which runs without the kernel, until each key has a case.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opkit.errors import OpkitError
+from opkit.executor import LocalExecutor, Work, folder_of
+from opkit.schema import OpSpec
+from opkit.testing.cases import (
+    LIST_LENGTH,
+    Case,
+    Shape,
+    ShapeRule,
+    case_variants,
+    make_case,
+    make_inputs,
+    reads_axes,
+    works_by_row,
+)
+from opkit.testing.numbers import Input
+
+if TYPE_CHECKING:
+    from opkit.toolchain import Project
+
+__all__ = ["Untaken", "branch_shapes", "cases_of_branches", "names_branches", "with_every_branch"]
+
+_MOST_BYTES = 1 << 26
+"""Of the inputs of a case that is made for a tiling key."""
+_SECONDS = 120.0
+"""What the host code of one combination of data types may take for all shapes."""
+# Several rows a core first: more of the branch runs.
+_ROWS = (97, 3, 1, 5003)
+_LENGTHS = (1, 8, 67, 500, 1031, 5003, 20011, 50021, 200003, 1000003)
+_MATRICES = (8, 67, 500, 1031, 2053)
+
+
+@dataclass(frozen=True)
+class Untaken:
+    """Tiling keys of a kernel, in one combination of data types, that no case takes."""
+
+    op: str
+    dtypes: tuple[str, ...]
+    keys: tuple[int, ...]
+    taken: tuple[int, ...]
+
+    def __str__(self) -> str:
+        keys = ", ".join(map(str, self.keys))
+        taken = ", ".join(map(str, self.taken)) or "none"
+        some = "the tiling key" if len(self.keys) == 1 else "the tiling keys"
+        dtypes = "-".join(dict.fromkeys(self.dtypes))
+        return f"{self.op}, {dtypes}: no case takes {some} {keys} (taken: {taken})"
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """One combination of data types: its cases, and what may be added to them."""
+
+    spec: OpSpec
+    cases: tuple[Case, ...]
+    more: tuple[Case, ...]
+
+
+def branch_shapes(spec: OpSpec, *, shape_rule: ShapeRule | None = None) -> tuple[Shape, ...]:
+    """Return shapes, short rows before long ones, that may have another tiling key each."""
+    if shape_rule is None and reads_axes(spec):
+        return tuple((1, 1, size, size) for size in _MATRICES)
+    if not works_by_row(spec, shape_rule=shape_rule):
+        return tuple((size,) for size in (*_LENGTHS, 1 << 23))
+    return tuple((rows, length) for rows in _ROWS for length in _LENGTHS)
+
+
+def cases_of_branches(
+    spec: OpSpec, *, seed: int = 0, shape_rule: ShapeRule | None = None
+) -> tuple[Case, ...]:
+    """Return a case of each such shape in each combination of data types, large ones left out."""
+    cases = [
+        make_case(spec, shape, variant=variant, seed=seed, shape_rule=shape_rule)
+        for variant in case_variants(spec)
+        for shape in branch_shapes(spec, shape_rule=shape_rule)
+    ]
+    return tuple(case for case in cases if _size_bytes(case) <= _MOST_BYTES)
+
+
+def names_branches(project: Project, spec: OpSpec) -> bool:
+    """Whether the text of an operator's kernel has branches by the tiling key."""
+    from opkit.toolchain import included_texts
+
+    source = project.kernel_source(spec)
+    if not source.is_file():
+        return False
+    texts = included_texts(source.read_text(errors="replace"), source.parent, ())
+    return any("TILING_KEY" in text or "ASCENDC_TPL" in text for text in texts)
+
+
+def with_every_branch(
+    artifact: Path,
+    chip: str,
+    specs: Sequence[OpSpec],
+    cases: Sequence[Case],
+    rules: Mapping[str, ShapeRule | None] | None,
+    *,
+    seed: int = 0,
+) -> tuple[tuple[Case, ...], tuple[Untaken, ...]]:
+    """Return cases with one more for each tiling key that none takes, and the keys that stay so.
+
+    The tiling functions run in a process of their own, which they may end.
+
+    Args:
+        artifact: the artifact folder.
+        chip: the name of the chip that it was built for.
+        specs: the operators to look at.
+        rules: of the operators' input shapes, by name; None: no case is added.
+        seed: as `default_cases`.
+    """
+    asked = []
+    for spec in specs:
+        more: tuple[Case, ...] = ()
+        if rules is not None:
+            more = cases_of_branches(spec, seed=seed, shape_rule=rules[spec.name])
+        for variant in case_variants(spec):
+            own = [c for c in cases if (c.op, c.variant) == (spec.op, variant)]
+            others = [c for c in more if c.variant == variant]
+            if own:
+                asked.append(_Asked(spec, tuple(own), tuple(others)))
+    added: dict[int, tuple[Case, ...]] = {}
+    untaken: dict[int, Untaken] = {}
+    work = Work(_begin, chip, {"artifact": folder_of(artifact)}, seconds=_SECONDS)
+    with LocalExecutor(1).open(work) as crew:
+        for index, result in crew.stream(asked):
+            if isinstance(result, tuple):
+                added[index], missing = result
+                if missing is not None:
+                    untaken[index] = missing
+    known = {case.name for case in cases}
+    fresh = (case for index in sorted(added) for case in added[index] if case.name not in known)
+    return (*cases, *fresh), tuple(untaken[index] for index in sorted(untaken))
+
+
+def _begin(
+    chip: str, folders: Mapping[str, Path]
+) -> Callable[[_Asked], tuple[tuple[Case, ...], Untaken | None]]:
+    from opkit import runtime
+
+    runtime.configure(chip)
+    folder = folders["artifact"]
+    library = runtime.open(folder)
+
+    def key_of(case: Case) -> int | None:
+        names = [dtype.name for dtype in case.dtypes[: len(case.shapes)]]
+        try:
+            return library.tiling_key(case.op, _inputs(case), dict(case.attrs), names)
+        except OpkitError:
+            return None
+
+    def look(asked: _Asked) -> tuple[tuple[Case, ...], Untaken | None]:
+        case = asked.cases[0]
+        dtypes = tuple(dtype.name for dtype in case.dtypes)
+        keys = _keys(folder, asked.spec, dtypes)
+        if len(keys) < 2:
+            return (), None
+        taken = {key_of(case) for case in asked.cases}
+        added = []
+        for more in asked.more:
+            if keys <= taken:
+                break
+            key = key_of(more)
+            if key in keys - taken:
+                taken.add(key)
+                added.append(more)
+        missing = tuple(sorted(keys - taken))
+        found = Untaken(asked.spec.op, dtypes, missing, tuple(sorted(keys & taken)))
+        return tuple(added), found if missing else None
+
+    return look
+
+
+def _keys(folder: Path, spec: OpSpec, dtypes: tuple[str, ...]) -> set[int]:
+    """Return the tiling keys that the kernel of a combination of data types names."""
+    from opkit.toolchain import open_image
+
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    keys: set[int] = set()
+    for operator in manifest["operators"]:
+        for variant in operator["variants"] if operator["op"] == spec.op else ():
+            if tuple(variant["dtypes"]) == dtypes and variant["callable"]:
+                keys.update(open_image(folder / variant["file"]).tiling_keys)
+    return keys
+
+
+def _inputs(case: Case) -> list[Input]:
+    """Return a case's inputs: zeros where nothing says what is in them, which are not looked at."""
+    if any(source is not None for source in case.sources):
+        return make_inputs(case)
+    inputs: list[Input] = []
+    for name, shape, dtype in zip(case.input_names, case.shapes, case.dtypes, strict=False):
+        if shape is None:
+            inputs.append(None)
+            continue
+        made = np.zeros(shape, dtype.numpy)
+        inputs.append([made] * LIST_LENGTH if name in case.lists else made)
+    return inputs
+
+
+def _size_bytes(case: Case) -> int:
+    return sum(
+        math.prod(shape) * dtype.size_bytes
+        for shape, dtype in zip(case.shapes, case.dtypes, strict=False)
+        if shape is not None
+    )

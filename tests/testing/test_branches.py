@@ -1,0 +1,104 @@
+"""Which tiling keys cases take, and shapes for those that none takes; a function is the tiling."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from opkit.errors import UsageError
+from opkit.schema import OpSpec, load
+from opkit.testing import (
+    PrecisionReport,
+    Untaken,
+    branches,
+    cases_of_branches,
+    default_cases,
+    names_branches,
+    report_object,
+)
+
+PROTOTYPE = {
+    "op": "Centre",
+    "input_desc": [{"name": "x", "type": ["float16", "float32"]}],
+    "output_desc": [
+        {"name": "y", "type": ["float16", "float32"], "formula": "x - mean(x, axis=-1)"}
+    ],
+}
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> OpSpec:
+    (tmp_path / "centre.json").write_text(json.dumps(PROTOTYPE))
+    (found,) = load(tmp_path / "centre.json")
+    return found
+
+
+def look(
+    spec: OpSpec, monkeypatch: pytest.MonkeyPatch, tiling: Any, keys: set[int], variant: int = 1
+) -> tuple[tuple[Any, ...], Untaken | None]:
+    """Return what is added to cases of short rows, and the keys that stay untaken."""
+
+    def tiling_key(op: str, inputs: Any, attrs: Any, dtypes: Any) -> int:
+        return int(tiling(*inputs[0].shape))
+
+    library = SimpleNamespace(tiling_key=tiling_key)
+    monkeypatch.setattr("opkit.runtime.open", lambda folder: library, raising=False)
+    monkeypatch.setattr("opkit.runtime.configure", lambda chip: None, raising=False)
+    monkeypatch.setattr(branches, "_keys", lambda folder, spec, dtypes: keys)
+    cases = [c for c in default_cases(spec) if c.variant == variant and max(c.shape) < 5000]
+    more = [c for c in cases_of_branches(spec) if c.variant == variant]
+    run = branches._begin("", {"artifact": Path()})
+    return run(branches._Asked(spec, tuple(cases), tuple(more)))
+
+
+def test_a_key_of_long_rows_gets_a_case_of_several_rows_a_core(
+    spec: OpSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Four mutants of a kernel for long rows passed: no case took its tiling key.
+    added, untaken = look(spec, monkeypatch, lambda *shape: shape[-1] > 16000, keys={0, 1})
+    assert [case.shape for case in added] == [(97, 20011)]
+    assert untaken is None
+
+
+def test_a_key_that_no_shape_takes_is_named(spec: OpSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    def tiling(*shape: int) -> int:
+        if shape[-1] == 67:
+            raise UsageError("rows of 67 are refused")
+        return 3 if shape[0] > 5000 else 0
+
+    added, untaken = look(spec, monkeypatch, tiling, keys={0, 3, 8})
+    assert [case.shape for case in added] == [(5003, 1)]
+    assert untaken == Untaken("Centre", ("float32", "float32"), (8,), (0, 3))
+    assert str(untaken) == "Centre, float32: no case takes the tiling key 8 (taken: 0, 3)"
+
+
+def test_a_kernel_of_one_key_gets_no_further_case(
+    spec: OpSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert look(spec, monkeypatch, lambda *shape: 1, keys={0}) == ((), None)
+
+
+def test_shapes_of_keys_fit_into_memory(spec: OpSpec) -> None:
+    sizes = [case.shape[0] * case.shape[1] * 4 for case in cases_of_branches(spec)]
+    assert sizes
+    assert max(sizes) <= 1 << 27
+
+
+def test_only_a_kernel_that_asks_for_its_key_is_looked_at(tmp_path: Path, spec: OpSpec) -> None:
+    kernel = tmp_path / "centre.cpp"
+    project = SimpleNamespace(kernel_source=lambda spec: kernel)
+    assert not names_branches(project, spec)  # type: ignore[arg-type]
+    kernel.write_text('#include "body.h"\n')
+    (tmp_path / "body.h").write_text("void f() { if (TILING_KEY_IS(1)) {} }\n")
+    assert names_branches(project, spec)  # type: ignore[arg-type]
+
+
+def test_the_json_report_lists_keys_that_no_case_takes() -> None:
+    untaken = Untaken("Centre", ("float32",), (8,), (0,))
+    report = PrecisionReport("centre", "mixed", 0, (), untaken=(untaken,))
+    assert report_object(report)["untaken_tiling_keys"] == [dataclasses.asdict(untaken)]
