@@ -17,6 +17,7 @@ from opkit import runtime
 from opkit.bfloat16 import bfloat16_to_float32
 from opkit.dtypes import DTYPES, DType
 from opkit.errors import UsageError
+from opkit.sanitizer import located
 
 if TYPE_CHECKING:
     import opkit.emulator._emulator as _emulator
@@ -31,7 +32,6 @@ __all__ = [
     "Recording",
     "dtype_of_code",
     "load_recording",
-    "located",
     "recording",
     "spaces",
 ]
@@ -435,12 +435,6 @@ def recording(
     finally:
         recorder.launches = tuple(Recording(native) for native in emulator.end_recording())
         runtime.configure(threads=before.threads, poison=before.poison)
-
-
-def located(file: Path, root: Path) -> Path:
-    """Return a file of the source: below `root` where it is relative and is there."""
-    below = root / file
-    return below if not file.is_absolute() and below.exists() else file
 
 
 def _fault(fields: Mapping[str, Any] | None) -> Fault | None:

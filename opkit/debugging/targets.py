@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,13 @@ from opkit.debugging.recording import (
     LIMIT_BYTES,
     Recording,
     load_recording,
-    located,
     recording,
 )
 from opkit.debugging.session import Session
 from opkit.debugging.why import Reason
 from opkit.dtypes import DType
 from opkit.errors import KernelFault, UsageError
-from opkit.sanitizer import TOOLS, Check, Finding, Location, findings_in, program_options
+from opkit.sanitizer import TOOLS, Check, Finding, findings_in, located_findings, program_options
 from opkit.schema import OpSpec
 from opkit.testing import (
     Case,
@@ -93,7 +92,7 @@ def debug_case(
     for launch in recorder.launches:
         launch.locate(root)
     session = _session_of(recorder.launches, case.name)
-    session.findings = _located(watch.findings if watch is not None else (), root)
+    session.findings = located_findings(watch.findings if watch is not None else (), root)
     for name, value, dtype in zip(case.input_names, inputs, case.dtypes, strict=False):
         if isinstance(value, np.ndarray):
             session.names.tell(name, dtype, value.shape)
@@ -187,13 +186,6 @@ def debug_script(
 
 def _of_kernel(session: Session, findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(f for f in findings if f.kernel in (session.recording.kernel, ""))
-
-
-def _located(findings: Sequence[Finding], root: Path) -> tuple[Finding, ...]:
-    def place(location: Location | None) -> Location | None:
-        return None if location is None else replace(location, file=located(location.file, root))
-
-    return tuple(replace(f, location=place(f.location), other=place(f.other)) for f in findings)
 
 
 def _session_of(launches: Sequence[Recording], title: str, code: int = 0) -> Session:

@@ -8,7 +8,15 @@ from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from opkit.sanitizer.classes import CLASSES, TOOLS, FindingClass, find_class
-    from opkit.sanitizer.finding import Finding, Gap, Location, fault_finding, group_findings
+    from opkit.sanitizer.finding import (
+        Finding,
+        Gap,
+        Location,
+        fault_finding,
+        group_findings,
+        located,
+        located_findings,
+    )
     from opkit.sanitizer.mutants import Mutant, MutantKind, mutants_of
     from opkit.sanitizer.mutation import (
         Caught,
@@ -78,6 +86,8 @@ __all__ = [
     "gap_text",
     "group_findings",
     "junit_xml",
+    "located",
+    "located_findings",
     "lost_case",
     "mutants_of",
     "program_options",
@@ -92,7 +102,10 @@ __getattr__ = lazy_names(
     __name__,
     {
         "classes": ("CLASSES", "TOOLS", "FindingClass", "find_class"),
-        "finding": ("Finding", "Gap", "Location", "fault_finding", "group_findings"),
+        "finding": (
+            *("Finding", "Gap", "Location", "fault_finding", "group_findings"),
+            *("located", "located_findings"),
+        ),
         "mutants": ("Mutant", "MutantKind", "mutants_of"),
         "mutation": (
             "Caught",

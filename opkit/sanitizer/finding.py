@@ -20,6 +20,8 @@ __all__ = [
     "Location",
     "fault_finding",
     "group_findings",
+    "located",
+    "located_findings",
     "read_findings",
 ]
 
@@ -144,6 +146,21 @@ def _location(
         file, line = places.get((module, site["offset"]), (module, 0))
         return Location(file, line, site["instruction"])
     return Location(Path(site["file"]), site["line"], site["instruction"], site["pipe"])
+
+
+def located(file: Path, root: Path) -> Path:
+    """Return a file of the source: below `root` where it is relative and is there."""
+    below = root / file
+    return below if not file.is_absolute() and below.exists() else file
+
+
+def located_findings(findings: Iterable[Finding], root: Path) -> tuple[Finding, ...]:
+    """Return findings whose files are found from every folder, not from a project's own alone."""
+
+    def place(location: Location | None) -> Location | None:
+        return None if location is None else replace(location, file=located(location.file, root))
+
+    return tuple(replace(f, location=place(f.location), other=place(f.other)) for f in findings)
 
 
 def fault_finding(fault: KernelFault) -> Finding | None:

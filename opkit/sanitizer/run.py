@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from opkit.errors import KernelFault, OpkitError, UsageError
-from opkit.sanitizer.finding import Finding, Gap, Location, group_findings
+from opkit.sanitizer.finding import Finding, Gap, Location, group_findings, located_findings
 from opkit.sanitizer.session import Check
 from opkit.sanitizer.settings import CheckSettings
 
@@ -189,7 +189,7 @@ def split_findings(
     """Return the findings to report, as `case`'s, and those that suppressions hide, by place."""
     kept = []
     hidden: dict[tuple[object, ...], Finding] = {}
-    for finding in findings:
+    for finding in located_findings(findings, root):
         if not fnmatchcase(finding.kernel, settings.kernel or "*"):
             continue
         if settings.suppressions is not None and settings.suppressions.match(finding, root):

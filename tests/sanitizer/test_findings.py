@@ -458,3 +458,29 @@ def test_an_operand_of_select_in_its_own_scratch_is_a_finding(check_kernel: Chec
     (found,) = check_kernel(inside)
     assert found.id == "MEM-SCRATCH"
     assert found.message.startswith("Select has an operand in the last 8 KiB of UB")
+
+
+@pytest.mark.parametrize("folder", [".", "..", "op_kernel"])
+def test_a_file_that_is_named_from_the_project_is_found_from_every_folder(
+    finding: Finding, root: Path, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # In a folder of the project it was told as op_kernel/op_kernel/add.cpp, and outside without
+    # its source line; the fingerprint in SARIF depended on where the check was started.
+    source = root / "op_kernel" / "add.cpp"
+    source.parent.mkdir(exist_ok=True)
+    source.write_text("\n" * 6 + "  Add(z, x, y, n);\n")
+    monkeypatch.chdir(root / folder)
+    told = Location(Path("op_kernel/add.cpp"), 7)
+    given = replace(finding, location=told, other=told)
+    done = check_cases(
+        "add",
+        root,
+        [SimpleNamespace(name="one", op="Add")],
+        lambda case: (given,),
+        settings=CheckSettings(()),
+    )
+    (shown,) = report_object(done)["findings"]  # type: ignore[misc]
+    assert (shown["location"]["file"], shown["location"]["source"]) == (
+        "op_kernel/add.cpp",
+        "Add(z, x, y, n);",
+    )
