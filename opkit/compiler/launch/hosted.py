@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from opkit.chips import Chip
-from opkit.errors import UsageError
 
 from ..codegen import (
     BLOCK_FIELDS,
     ExtentOf,
     KernelClass,
     LaunchRule,
-    Piece,
     ProductKernel,
     ProductShape,
     Term,
@@ -27,31 +25,21 @@ from ..codegen import (
     VectorKernel,
     Work,
     block_values,
-    boxes_of,
-    copy_values,
-    count_values,
-    cpp_type,
     cut_call,
     cut_product,
-    element_bytes,
     epilogue_values,
     largest_side,
-    lookup_values,
     most_slots,
     named,
-    pieces_of,
     product_values,
     tensor_values,
-    write_copy,
-    write_count,
-    write_lookup,
 )
 from ..ir import Graph, GraphError, Node, Tensor, is_one, product, same, shape_text
 from ..passes import Group
 from ..stages import Stages
 from .hosted_library import library_kernel
 from .library import LIBRARY
-from .movements import MOVEMENTS, constant_bits
+from .movements import MOVEMENTS, Movement, movement_of, whole_copy
 
 __all__ = ["HostedKernel", "OperatorKernel", "Share", "operator_kernels", "shares_of_kernel"]
 
@@ -110,14 +98,22 @@ def operator_kernels(stages: Stages, group: Group) -> tuple[OperatorKernel, ...]
     if group.kind == "vector":
         return stages.kernels[group.name]
     if group.kind in MOVEMENTS:
-        return (_movement(stages, group),)
+        node = group.nodes[0]
+        operands = stages.fused.graph.inputs_of(node)
+        movement = movement_of(node, operands, node.output, node.settings, outer=None)
+        return (_moving(group.name, movement),)
     if group.kind == "matmul":
         return (_product(stages, group),)
     if group.kind in LIBRARY:
         fused = stages.fused
         text, arguments, launch, header = library_kernel(fused.graph, fused.uniform, group)
         share = Share("vector", text.class_name, arguments)
-        first = _begun(fused.graph, group) if group.kind == "put_along" else None
+        first = None
+        if group.kind == "put_along":
+            # The first operand, at first, into the output, of which the rest is put there.
+            (node,) = group.nodes
+            begun = whole_copy(node, fused.graph.inputs_of(node)[0], node.output, outer=None)
+            first = _moving(f"{group.name}_begin", begun)
         return (HostedKernel(text, (share,), launch, first=first, header=header),)
     node = group.nodes[0]
     raise GraphError(
@@ -127,72 +123,10 @@ def operator_kernels(stages: Stages, group: Group) -> tuple[OperatorKernel, ...]
     )
 
 
-def _movement(stages: Stages, group: Group) -> HostedKernel:
-    (node,) = group.nodes
-    graph = stages.fused.graph
-    inputs = [graph.tensors[name] for name in node.inputs]
-    arguments = (*node.inputs, node.output.name)
-    output = node.output
-    if node.operator == "arange":
-        text = write_count(group.name, cpp_type(output.dtype), node.location)
-        return _moving(text, arguments, lambda cores, of, _: count_values(of(output.size), cores))
-    if node.operator == "take":
-        return _lookup(group, node, inputs, arguments)
-    shapes = [tensor.shape for tensor in inputs]
-    pieces = pieces_of(node.operator, node.settings, shapes, output.shape)
-    return _copying(group.name, node, inputs, pieces)
-
-
-def _begun(graph: Graph, group: Group) -> HostedKernel:
-    """Return what copies the first operand to the output, of which the rest is put there."""
-    (node,) = group.nodes
-    whole = Piece(0, 0, 0, ((node.output.size, 1, 1),))
-    return _copying(f"{group.name}_begin", node, graph.inputs_of(node)[:1], [whole])
-
-
-def _copying(
-    name: str, node: Node, inputs: Sequence[Tensor], pieces: Sequence[Piece]
-) -> HostedKernel:
-    output = node.output
-    size = element_bytes(output.dtype)
-    try:
-        boxes = boxes_of(pieces, size)
-        bits = constant_bits(node.settings.get("value", 0.0), output.dtype, size)
-    except UsageError as err:
-        raise GraphError(err.message, location=node.location, help=err.help) from err
-    outer = max(len(box.outer) for box in boxes)
-    text = write_copy(name, len(inputs), len(boxes), size, node.location, outer)
-    arguments = (*(tensor.name for tensor in inputs), output.name)
-
-    def launch(
-        cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]
-    ) -> tuple[Any, Sequence[TilingValue]]:
-        sizes = [tensor.size for tensor in inputs]
-        return copy_values(boxes, sizes, output.size, size, bits, cores, outer, extent_of)
-
-    return _moving(text, arguments, launch)
-
-
-def _lookup(
-    group: Group, node: Node, inputs: Sequence[Tensor], arguments: tuple[str, ...]
-) -> HostedKernel:
-    table, indices = inputs
-    axis = node.settings["axis"]
-    assert isinstance(axis, int)
-    size = element_bytes(table.dtype)
-    text = write_lookup(group.name, size, cpp_type(indices.dtype), node.location)
-
-    def launch(
-        cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]
-    ) -> tuple[Any, Sequence[TilingValue]]:
-        shape = [extent_of(extent) for extent in table.shape]
-        return lookup_values(shape, axis, extent_of(product(indices.shape)), size, cores)
-
-    return _moving(text, arguments, launch)
-
-
-def _moving(text: KernelClass, arguments: tuple[str, ...], launch: LaunchRule) -> HostedKernel:
-    return HostedKernel(text, (Share("vector", text.class_name, arguments),), launch)
+def _moving(name: str, movement: Movement) -> HostedKernel:
+    text = movement.write(name)
+    share = Share("vector", text.class_name, movement.tensors)
+    return HostedKernel(text, (share,), movement.rule)
 
 
 def _product(stages: Stages, group: Group) -> HostedKernel:

@@ -17,7 +17,7 @@ from ..ops import MOST_SORTED
 from ..passes import Group
 from ..stages import Stages
 from .launch import Argument, Code, Draw, Launch, Room, Sized, sized
-from .movements import whole_copy
+from .movements import whole_copy_launch
 from .placed_moves import MOST_AXES, placed_move
 
 __all__ = ["HEADERS", "KINDS", "LIBRARY", "RANDOM_TILE", "column_width", "library_launches"]
@@ -206,7 +206,7 @@ def _by_places(
     table, plain = x, result
     first: tuple[Launch, ...] = ()
     if sources:
-        first = (whole_copy(node, x, result, chip),)
+        first = (whole_copy_launch(node, x, result, chip),)
         table, plain = result, sources[0]
     if plain.size == 0:
         return first

@@ -1,33 +1,52 @@
-"""Launches of the kernels that move elements."""
+"""How the kernels that move elements are launched: one description for known sizes and for the
+host's C++."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from opkit.chips import Chip
-from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
 from ..codegen import (
     HEAD,
+    MOST_OUTER,
+    ExtentOf,
     KernelClass,
+    LaunchRule,
     Piece,
-    copy_data,
-    count_data,
-    lookup_data,
+    TilingValue,
+    boxes_of,
+    copy_values,
+    count_values,
+    cpp_type,
+    element_bytes,
+    lookup_values,
+    pack_tiling,
     pieces_of,
     write_copy,
     write_count,
     write_lookup,
 )
-from ..ir import Node, evaluate
+from ..ir import GraphError, Node, Tensor, evaluate, product
 from ..stages import Stages
 from ..tracing import to_storage
-from .launch import Code, Launch, Sized, sized
+from .launch import Code, Launch, Sized, TensorArgument, sized
 
-__all__ = ["MOVEMENTS", "constant_bits", "movement_launches", "whole_copy"]
+__all__ = [
+    "MOVEMENTS",
+    "Movement",
+    "movement_launches",
+    "movement_of",
+    "whole_copy",
+    "whole_copy_launch",
+]
+
+Operand: TypeAlias = "Tensor | Sized"
 
 MOVEMENTS = (
     "transpose",
@@ -42,76 +61,134 @@ MOVEMENTS = (
 )
 
 
+@dataclass(frozen=True)
+class Movement:
+    """How a movement is launched: for known sizes, or in terms of the host's C++ for all."""
+
+    stem: str
+    """What kernels alike are called where programs share them."""
+    write: Callable[[str], KernelClass]
+    """Returns the kernel under a name."""
+    tensors: tuple[str, ...]
+    """Behind the addresses that it takes, in order."""
+    rule: LaunchRule
+
+
 def movement_launches(stages: Stages, node: Node, sizes: Mapping[str, int]) -> tuple[Launch, ...]:
     """Return the launch of a movement; none where its result has no elements."""
     result = sized(stages, node.output.name, sizes)
-    operands = [sized(stages, name, sizes) for name in node.inputs]
-    chip = stages.chip
-    row = find_dtype(result.dtype)
-    assert row is not None
     if result.size == 0:
         return ()
-    if node.operator == "arange":
-        cores, data = count_data(result.size, chip)
-        code = _code(
-            node,
-            f"count_{row.name}",
-            lambda name: write_count(name, row.kernel, node.location),
-        )
-        return (Launch(code, (result.operand, data), cores),)
-    if node.operator == "take":
-        return (_lookup(node, operands, result, chip),)
+    operands = [sized(stages, name, sizes) for name in node.inputs]
     settings = {key: _bound(value, sizes) for key, value in node.settings.items()}
-    pieces = pieces_of(node.operator, settings, [each.shape for each in operands], result.shape)
-    bits = constant_bits(settings.get("value", 0.0), result.dtype, result.element_bytes)
-    return (_copy(node, operands, result, pieces, bits, chip),)
+    return (_launch(movement_of(node, operands, result, settings), node, stages.chip),)
 
 
-def whole_copy(node: Node, source: Sized, result: Sized, chip: Chip) -> Launch:
+def whole_copy_launch(node: Node, source: Sized, result: Sized, chip: Chip) -> Launch:
     """Return the launch that copies one tensor to another of the same size, as a node needs."""
-    return _copy(node, [source], result, [Piece(0, 0, 0, ((result.size, 1, 1),))], 0, chip)
+    return _launch(whole_copy(node, source, result), node, chip)
 
 
-def _lookup(node: Node, operands: Sequence[Sized], result: Sized, chip: Chip) -> Launch:
+def movement_of(
+    node: Node,
+    operands: Sequence[Operand],
+    result: Operand,
+    settings: Mapping[str, object],
+    *,
+    outer: int | None = MOST_OUTER,
+) -> Movement:
+    """Return how a movement is launched.
+
+    Args:
+        operands: of known sizes or of named ones, as `result` and the sizes in `settings` are.
+        outer: the axes of a box beside its rows that the kernel has room for; None: as many as it
+            needs.
+    Raises:
+        GraphError: there is no kernel for it; at the user's line.
+    """
+    tensors = (*(each.name for each in operands), result.name)
+    if node.operator == "arange":
+        kind = cpp_type(result.dtype)
+        return Movement(
+            f"count_{result.dtype}",
+            lambda name: write_count(name, kind, node.location),
+            tensors,
+            lambda cores, of, _: count_values(of(result.size), cores),
+        )
+    if node.operator == "take":
+        return _lookup(node, operands, tensors)
+    pieces = pieces_of(node.operator, settings, [each.shape for each in operands], result.shape)
+    value = settings.get("value", 0.0)
+    return _copy(node, operands, result, pieces, value, outer)
+
+
+def whole_copy(
+    node: Node, source: Operand, result: Operand, *, outer: int | None = MOST_OUTER
+) -> Movement:
+    """Return the copy of one tensor to another of the same size, as a node needs."""
+    return _copy(node, [source], result, [Piece(0, 0, 0, ((result.size, 1, 1),))], 0.0, outer)
+
+
+def _lookup(node: Node, operands: Sequence[Operand], tensors: tuple[str, ...]) -> Movement:
     axis = node.settings["axis"]
     assert isinstance(axis, int)
     table, indices = operands
-    row = find_dtype(indices.dtype)
-    assert row is not None
-    size = result.element_bytes
-    cores, data = lookup_data(table.shape, axis, indices.size, size, chip)
-    code = _code(
-        node,
-        f"lookup_{size}_{row.name}",
-        lambda name: write_lookup(name, size, row.kernel, node.location),
+    size, kind = element_bytes(table.dtype), cpp_type(indices.dtype)
+
+    def rule(
+        cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]
+    ) -> tuple[Any, Sequence[TilingValue]]:
+        shape = [extent_of(extent) for extent in table.shape]
+        return lookup_values(shape, axis, extent_of(product(indices.shape)), size, cores)
+
+    return Movement(
+        f"lookup_{size}_{indices.dtype}",
+        lambda name: write_lookup(name, size, kind, node.location),
+        tensors,
+        rule,
     )
-    return Launch(code, (table.operand, indices.operand, result.operand, data), cores)
 
 
 def _copy(
     node: Node,
-    operands: Sequence[Sized],
-    result: Sized,
+    operands: Sequence[Operand],
+    result: Operand,
     pieces: Sequence[Piece],
-    constant_bits: int,
-    chip: Chip,
-) -> Launch:
-    size = result.element_bytes
-    count, cores, data = copy_data(
-        pieces, [each.size for each in operands], result.size, size, constant_bits, chip
-    )
+    value: object,
+    outer: int | None,
+) -> Movement:
+    size = element_bytes(result.dtype)
+    try:
+        boxes = boxes_of(pieces, size)
+        bits = constant_bits(value, result.dtype, size)
+    except UsageError as err:
+        raise GraphError(err.message, location=node.location, help=err.help) from err
+    room = max(len(box.outer) for box in boxes) if outer is None else outer
     inputs = len(operands)
-    code = _code(
-        node,
-        f"copy_{inputs}_{count}_{size}",
-        lambda name: write_copy(name, inputs, count, size, node.location),
+
+    def rule(
+        cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]
+    ) -> tuple[Any, Sequence[TilingValue]]:
+        counts = [each.size for each in operands]
+        return copy_values(boxes, counts, result.size, size, bits, cores, room, extent_of)
+
+    return Movement(
+        f"copy_{inputs}_{len(boxes)}_{size}",
+        lambda name: write_copy(name, inputs, len(boxes), size, node.location, room),
+        (*(each.name for each in operands), result.name),
+        rule,
     )
-    return Launch(code, (*(each.operand for each in operands), result.operand, data), cores)
 
 
-def _code(node: Node, name: str, write: Callable[[str], KernelClass]) -> Code:
-    """Return a kernel that several lines of a program may use, for one of them."""
-    return Code(name, lambda: _source(write(name)), location=node.location)
+def _launch(movement: Movement, node: Node, chip: Chip) -> Launch:
+    """Return the launch of a movement of known sizes."""
+    available = chip.count("cores.aiv") or chip.count("cores.aic")
+    cores, values = movement.rule(available, lambda extent: extent, {})
+    # One that several lines of a program use, for one of them.
+    code = Code(
+        movement.stem, lambda: _source(movement.write(movement.stem)), location=node.location
+    )
+    return Launch(code, (*map(TensorArgument, movement.tensors), pack_tiling(values)), cores)
 
 
 def _source(kernel: KernelClass) -> str:

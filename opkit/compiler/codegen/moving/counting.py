@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from opkit.chips import Chip
-
 from ...ir import Location
-from ..kernel_class import KernelClass, TilingValue, class_of, pack_tiling, struct_of
+from ..kernel_class import KernelClass, TilingValue, class_of, struct_of
 from ..launch_numbers import divide_up, least, most
 from ..text import Text
 
-__all__ = ["count_data", "count_values", "write_count"]
+__all__ = ["count_values", "write_count"]
 
 _PART = 2048
 """Elements that are written at once."""
@@ -38,12 +36,6 @@ def count_values(count: Any, cores: Any) -> tuple[Any, list[TilingValue]]:
         TilingValue("count", "int64_t", count),
         TilingValue("step", "int64_t", used * _PART),
     ]
-
-
-def count_data(count: int, chip: Chip) -> tuple[int, bytes]:
-    """Return the cores and the tiling data for a known number of elements."""
-    cores, values = count_values(count, chip.count("cores.aiv") or chip.count("cores.aic"))
-    return cores, pack_tiling(values)
 
 
 _STRUCT = """

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from opkit.chips import Chip
-
 from ...ir import Location
-from ..kernel_class import KernelClass, TilingValue, class_of, pack_tiling, struct_of
+from ..kernel_class import KernelClass, TilingValue, class_of, struct_of
 from ..launch_numbers import least, most, named
 from ..text import Text
 
-__all__ = ["lookup_data", "lookup_values", "write_lookup"]
+__all__ = ["lookup_values", "write_lookup"]
 
 _INDICES = 512
 """Indices that a core holds at once."""
@@ -157,12 +155,3 @@ def lookup_values(
         "part": _ROW_BYTES // min(size_bytes, 4),
     }
     return used, [TilingValue(name, "int64_t", value) for name, value in values.items()]
-
-
-def lookup_data(
-    table: tuple[int, ...], axis: int, count: int, size_bytes: int, chip: Chip
-) -> tuple[int, bytes]:
-    """Return the cores and the tiling data of a lookup whose sizes are known."""
-    available = chip.count("cores.aiv") or chip.count("cores.aic")
-    cores, values = lookup_values(table, axis, count, size_bytes, available)
-    return cores, pack_tiling(values)

@@ -3,16 +3,12 @@ data."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from opkit.chips import Chip
-
-from ...ir import Location, Piece
-from ..kernel_class import KernelClass, class_of, pack_tiling, struct_of
+from ...ir import Location
+from ..kernel_class import KernelClass, class_of, struct_of
 from ..text import Text
-from .boxes import BUFFER_BYTES, MOST_OUTER, boxes_of, copy_values, word_bytes
+from .boxes import BUFFER_BYTES, MOST_OUTER, word_bytes
 
-__all__ = ["copy_data", "write_copy"]
+__all__ = ["write_copy"]
 
 _TYPES = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t"}
 
@@ -159,26 +155,3 @@ def write_copy(
     )
     out.mark(location, "DataCopyPad(")
     return KernelClass(name, class_name, struct_name, declaration, out, names)
-
-
-def copy_data(
-    pieces: Sequence[Piece],
-    sizes: Sequence[int],
-    output_size: int,
-    size_bytes: int,
-    constant_bits: int,
-    chip: Chip,
-) -> tuple[int, int, bytes]:
-    """Return the boxes, the cores and the tiling data of a movement whose sizes are known;
-    arguments as of `copy_values`.
-
-    Raises:
-        UsageError: a box has more axes than a kernel takes.
-    """
-    boxes = boxes_of(pieces, size_bytes)
-    available = chip.count("cores.aiv") or chip.count("cores.aic")
-    cores, values = copy_values(
-        *(boxes, sizes, output_size, size_bytes, constant_bits, available, MOST_OUTER),
-        lambda extent: extent,
-    )
-    return len(boxes), cores, pack_tiling(values)
