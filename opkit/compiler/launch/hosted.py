@@ -37,8 +37,9 @@ from ..codegen import (
 from ..ir import Graph, GraphError, Node, Tensor, is_one, product, same, shape_text
 from ..passes import Group
 from ..stages import Stages
-from .hosted_library import library_kernel
-from .library import LIBRARY
+from .hosted_library import library_class
+from .library import HOMES
+from .library_calls import LIBRARY, library_call
 from .movements import MOVEMENTS, Movement, movement_of, whole_copy
 
 __all__ = ["HostedKernel", "OperatorKernel", "Share", "operator_kernels", "shares_of_kernel"]
@@ -106,15 +107,17 @@ def operator_kernels(stages: Stages, group: Group) -> tuple[OperatorKernel, ...]
         return (_product(stages, group),)
     if group.kind in LIBRARY:
         fused = stages.fused
-        text, arguments, launch, header = library_kernel(fused.graph, fused.uniform, group)
-        share = Share("vector", text.class_name, arguments)
+        operands = fused.graph.inputs_of(group.nodes[0])
+        call = library_call(group, operands, [n.output for n in group.nodes], fused.uniform)
+        text, header = library_class(group, call), HOMES[call.function][0]
+        share = Share("vector", text.class_name, tuple(call.tensors.values()))
         first = None
         if group.kind == "put_along":
             # The first operand, at first, into the output, of which the rest is put there.
             (node,) = group.nodes
             begun = whole_copy(node, fused.graph.inputs_of(node)[0], node.output, outer=None)
             first = _moving(f"{group.name}_begin", begun)
-        return (HostedKernel(text, (share,), launch, first=first, header=header),)
+        return (HostedKernel(text, (share,), call.rule, first=first, header=header),)
     node = group.nodes[0]
     raise GraphError(
         f"the formulas take a kernel of {group.kind}, which a generated operator does not have",

@@ -18,7 +18,8 @@ from ..ir import GraphError
 from ..passes import Group
 from ..stages import Stages, attention_source
 from .launch import Argument, Code, Launch, Room, TensorArgument, sized
-from .library import LIBRARY, library_launches
+from .library import library_launches
+from .library_calls import LIBRARY
 from .movements import MOVEMENTS, movement_launches
 from .product_launches import launch_product
 
