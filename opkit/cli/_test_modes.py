@@ -167,13 +167,17 @@ def refuse_for_trees(
 
 
 def tell_references(cases: Sequence[Case], console: Console) -> None:
-    """Say which expressions the results of cases are compared with, each once."""
-    from opkit.testing import is_expression
+    """Say which expressions the results of cases are compared with, each once.
+
+    What a function computes that stands for an operator's documents is said in words behind it.
+    """
+    from opkit.testing import formulas_of, is_expression
 
     told = dict.fromkeys((case.kernel, case.golden) for case in cases if case.golden)
     for kernel, golden in told:
         if is_expression(golden):
-            console.status("golden", f"{kernel}: {golden}")
+            said = "".join(f"  # {formula}" for formula in formulas_of(golden))
+            console.status("golden", f"{kernel}: {golden}{said}")
 
 
 def _threads(executor: Executor) -> int:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         make_inputs,
         output_tensors,
         pairwise_cases,
-        reference_package,
         save_case,
         usual_shape,
         works_by_row,
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
         Setting,
         check_determinism,
     )
+    from opkit.testing.documented import formulas_of, reference_package
     from opkit.testing.explanation import Explanation, Step, explain_case, explanation_text
     from opkit.testing.fuzzing import FuzzBudget, FuzzResult, fuzz, read_budget
     from opkit.testing.judgement import OutputResult, judge
@@ -169,6 +169,7 @@ __all__ = [
     "find_by_name",
     "find_reference",
     "find_standard",
+    "formulas_of",
     "fuzz",
     "html_report",
     "in_single_precision",
@@ -246,7 +247,6 @@ __getattr__ = lazy_names(
             "make_inputs",
             "output_tensors",
             "pairwise_cases",
-            "reference_package",
             "save_case",
             "usual_shape",
             "works_by_row",
@@ -257,6 +257,7 @@ __getattr__ = lazy_names(
             "Setting",
             "check_determinism",
         ),
+        "documented": ("formulas_of", "reference_package"),
         "explanation": (
             "Explanation",
             "Step",

@@ -33,6 +33,7 @@ from opkit.testing.cases import (
     names_of,
     plain_attr,
 )
+from opkit.testing.documented import calls_in
 from opkit.testing.numbers import Input, is_complex, is_float
 from opkit.testing.references import Found
 
@@ -328,11 +329,11 @@ def _case(
     if not is_expression(expression):
         return case
     read = dict(found.read) if found is not None else {}
-    exponents = frozenset(_EXPONENT.findall(expression))
+    exponents, divisors = _exponents(expression), _divisors(expression, spec)
     sources = tuple(
         _source(t, variant, shape, read.get(t.name), exponents, manner)
         or (values or {}).get(t.name)
-        or _scale_of(spec, t, variant, expression)
+        or _scale_of(spec, t, variant, divisors)
         for t in spec.inputs
     )
     lengths = {
@@ -467,13 +468,37 @@ def _source(
     return None
 
 
-def _scale_of(spec: OpSpec, tensor: TensorSpec, variant: int, expression: str) -> Source | None:
+def _exponents(expression: str) -> frozenset[str]:
+    """Return the inputs that a reference takes as exponents."""
+    written = _EXPONENT.findall(expression)
+    called = [
+        given[name]
+        for function, given in calls_in(expression)
+        for name in function.exponents & given.keys()
+    ]
+    return frozenset([*written, *called])
+
+
+def _divisors(expression: str, spec: OpSpec) -> frozenset[str]:
+    """Return the inputs that a reference divides by."""
+    written = [tensor.name for tensor in spec.inputs if f"/ {tensor.name}" in expression]
+    called = [
+        given[name]
+        for function, given in calls_in(expression)
+        for name in function.divisors & given.keys()
+    ]
+    return frozenset([*written, *called])
+
+
+def _scale_of(
+    spec: OpSpec, tensor: TensorSpec, variant: int, divisors: Collection[str]
+) -> Source | None:
     """Return the values of a scale by which whole numbers fill their type, and few are beyond."""
     if is_float(spec.outputs[0].dtypes[variant]) or not is_float(tensor.dtypes[variant]):
         return None
     if not _SCALE.search(tensor.name):
         return None
-    return Source("uniform", *_QUANTISED_BY[f"/ {tensor.name}" in expression])
+    return Source("uniform", *_QUANTISED_BY[tensor.name in divisors])
 
 
 def _without_refused(

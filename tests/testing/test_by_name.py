@@ -70,9 +70,12 @@ def operator(op: str, inputs: str, outputs: str = "out", attrs: str = "") -> OpS
         ),
         (operator("Gather", "x index:int64", attrs="axis:int"), "torch.gather(x, axis, index)"),
         (operator("SigmoidGrad", "y dy"), "torch.ops.aten.sigmoid_backward(dy, y)"),
-        (operator("ReluGradV3", "features gradients"), "gradients * (features > 0)"),
+        (
+            operator("ReluGradV3", "features gradients"),
+            "documented.relu_grad_v3(features, gradients)",
+        ),
         # The documents of this version say which of two is the gradient.
-        (operator("ReluGradV3", "x y", "z"), "y * (x > 0)"),
+        (operator("ReluGradV3", "x y", "z"), "documented.relu_grad_v3(x, y)"),
         (operator("TanhGrad", "dy y"), "torch.ops.aten.tanh_backward(dy, y)"),
         (operator("ForeachAbs", "x*", "y*"), "torch._foreach_abs(x)"),
         (
@@ -83,7 +86,7 @@ def operator(op: str, inputs: str, outputs: str = "out", attrs: str = "") -> OpS
             operator("MseLoss", "predict label", attrs="reduction:string"),
             "torch.nn.functional.mse_loss(predict, label, reduction=reduction)",
         ),
-        (operator("ReluGradV2", "gradients features"), "gradients * (features > 0)"),
+        (operator("ReluGradV2", "gradients features"), "documented.relu_grad(gradients, features)"),
         (
             operator("RenormV2", "x", attrs="p:float=1 dim:int=0 max_norm:float=5"),
             "torch.renorm(x, p, dim, max_norm)",
@@ -96,19 +99,19 @@ def operator(op: str, inputs: str, outputs: str = "out", attrs: str = "") -> OpS
         ),
         (
             operator("HingeLossGrad", "predict target grad_output", "grad_input"),
-            "torch.where(1 - predict * target > 0, -target * grad_output, 0.0)",
+            "documented.hinge_loss_grad(grad_output, predict, target)",
         ),
-        (operator("FusedMulAddN", "x1 x2 x3", "y"), "x1 * x3.item() + x2"),
+        (operator("FusedMulAddN", "x1 x2 x3", "y"), "documented.fused_mul_add_n(x1, x2, x3)"),
         (
             operator("LeakyReluV2", "x", attrs="negative_slope:float=0.01"),
             "torch.nn.functional.leaky_relu(x, negative_slope)",
         ),
-        (operator("Gelu", "x"), "torch.nn.functional.gelu(x, approximate='tanh')"),
-        (operator("Select", "condition:bool x1 x2"), "torch.where(condition.bool(), x1, x2)"),
-        (operator("SelectV3", "x y b:int8"), "torch.where(b.bool(), x, y)"),
+        (operator("Gelu", "x"), "documented.gelu(x)"),
+        (operator("Select", "condition:bool x1 x2"), "documented.select(condition, x1, x2)"),
+        (operator("SelectV3", "x y b:int8"), "documented.select_by_last(x, y, b)"),
         (
             operator("SoftmaxGradV2", "y dy"),
-            "y * (dy - torch.sum(y * dy, -1, True))",
+            "documented.softmax_grad(dy, y)",
         ),
         (operator("LogsigmoidV2", "x"), "torch.nn.functional.logsigmoid(x)"),
         (operator("Softsign", "x"), "torch.nn.functional.softsign(x)"),
@@ -134,34 +137,33 @@ def operator(op: str, inputs: str, outputs: str = "out", attrs: str = "") -> OpS
         ),
         (
             operator("MseLossGrad", "predict label dout", attrs="reduction:string"),
-            "torch.mul(dout, predict - label) * 2"
-            " / (predict.numel() if reduction == 'mean' else 1)",
+            "documented.mse_loss_grad(dout, predict, label, reduction=reduction)",
         ),
         (
             operator("ForeachAddcmulList", "x1* x2* x3* scalars", "y*"),
             "torch._foreach_addcmul(x1, x2, x3, scalars.tolist())",
         ),
         (operator("ConcatDV2", "x*", attrs="concat_dim:int"), "torch.concat(x, concat_dim)"),
-        (operator("Transpose", "x perm:int64"), "torch.permute(x, perm.tolist())"),
+        (operator("Transpose", "x perm:int64"), "documented.transpose(x, perm)"),
         (operator("AddExample", "x1 x2"), "torch.add(x1, x2)"),
         (
             operator("AddMatMatElementsPlus", "c a b beta alpha", "c"),
-            "c * beta.item() + alpha.item() * a * b",
+            "documented.add_mat_mat_elements(c, a, b, beta, alpha)",
         ),
-        (operator("AxpyV3", "x y", attrs="a:float"), "a * x + y"),
-        (operator("ConcatV2", "x1 x2", attrs="d:int=0"), "torch.cat((x1, x2), d)"),
-        (operator("PackV2", "x y", attrs="d:int=0"), "torch.stack((x, y), d)"),
-        (operator("GerV2", "x y A", attrs="alpha:float"), "A + alpha * torch.outer(x, y)"),
+        (operator("AxpyV3", "x y", attrs="a:float"), "documented.axpy_of_first(x, y, a=a)"),
+        (operator("ConcatV2", "x1 x2", attrs="d:int=0"), "documented.concat_of_two(x1, x2, d=d)"),
+        (operator("PackV2", "x y", attrs="d:int=0"), "documented.pack_of_two(x, y, d=d)"),
+        (operator("GerV2", "x y A", attrs="alpha:float"), "documented.ger(x, y, A, alpha=alpha)"),
         (
             operator("HuberLossGrad", "predictions targets", attrs="delta:float=1"),
-            "torch.clamp(predictions - targets, -delta, delta)",
+            "documented.huber_loss_grad(predictions, targets, delta=delta)",
         ),
         (
             operator("MatMulV3", "x1 x2 bias?", attrs="transpose_x1:bool transpose_x2:bool"),
-            "torch.matmul(x1.mT if transpose_x1 else x1, x2.mT if transpose_x2 else x2)"
-            " + (0 if bias is None else bias)",
+            "documented.mat_mul_with_bias(x1, x2, bias=bias, transpose_x1=transpose_x1,"
+            " transpose_x2=transpose_x2)",
         ),
-        (operator("BatchMatMul", "x1 x2"), "torch.matmul(x1, x2)"),
+        (operator("BatchMatMul", "x1 x2"), "documented.mat_mul(x1, x2)"),
     ],
     ids=lambda value: value.op if isinstance(value, OpSpec) else "",
 )

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         evaluate_expression,
         is_expression,
         names_of,
-        reference_package,
     )
     from .golden import Golden, as_outputs, is_unsaid, load_function, load_golden
     from .operator_cases import TOGETHER
@@ -73,7 +72,6 @@ __all__ = [
     "pairwise_cases",
     "plain_attr",
     "reads_axes",
-    "reference_package",
     "replaces_generated",
     "row_inputs",
     "save_case",
@@ -118,7 +116,6 @@ __getattr__ = lazy_names(
             "evaluate_expression",
             "is_expression",
             "names_of",
-            "reference_package",
         ),
         "golden": (
             "Golden",

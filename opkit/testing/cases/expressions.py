@@ -1,24 +1,25 @@
 """References of one line, such as `torch.clamp(x, min=low)`: a call over inputs and attributes.
 
 An expression is Python's; its names are the operator's inputs and attributes, `torch`, `numpy`
-(also `np`) and `math`. Where it names torch, inputs are tensors, else arrays; a list of tensors is
-a list, an input that is left out None, an attribute that is a list a list.
+(also `np`) and `math`, and `documented`, whose functions are what operators' documents say. Where
+it names torch, inputs are tensors, else arrays; a list of tensors is a list, an input that is left
+out None, an attribute that is a list a list.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-import importlib
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from opkit.errors import OperatorError, SetupError, UsageError
+from opkit.errors import OperatorError, UsageError
 from opkit.schema import AttrValue, OpSpec, nearest
 from opkit.testing.cases.golden import as_outputs
+from opkit.testing.documented import NAMESPACE, Namespace, reference_package, tensors
 from opkit.testing.numbers import Array, Input, is_complex
 
 __all__ = [
@@ -27,13 +28,12 @@ __all__ = [
     "evaluate_expression",
     "is_expression",
     "names_of",
-    "reference_package",
 ]
 
 TENSORS = "torch"
 """The package whose functions take tensors of its own."""
 
-_MODULES = ("torch", "numpy", "np", "math")
+_MODULES = ("torch", "numpy", "np", "math", NAMESPACE)
 
 
 def is_expression(golden: str) -> bool:
@@ -97,7 +97,7 @@ def evaluate_expression(
         SetupError: it names torch, which is not installed.
     """
     uses_torch = TENSORS in names_of(text)
-    names: dict[str, Any] = {"np": np, "numpy": np, "math": math}
+    names: dict[str, Any] = {"np": np, "numpy": np, "math": math, NAMESPACE: Namespace()}
     if uses_torch:
         names["torch"] = reference_package(TENSORS, wanted_by=text)
     names.update(
@@ -105,7 +105,7 @@ def evaluate_expression(
     )
     try:
         for tensor, value in zip(spec.inputs, inputs, strict=True):
-            names[tensor.name] = _tensors(names["torch"], value) if uses_torch else value
+            names[tensor.name] = tensors(value) if uses_torch else value
         with np.errstate(all="ignore"):
             result = eval(text.strip(), names)
         if result is None:
@@ -119,34 +119,3 @@ def evaluate_expression(
     except Exception as error:
         first = str(error).partition("\n")[0]
         raise OperatorError(f"{text}: {type(error).__name__}: {first}") from error
-
-
-def reference_package(name: str, *, wanted_by: str) -> Any:
-    """Return a package that a reference names; nothing here needs one to work.
-
-    Raises:
-        SetupError: it is not installed.
-    """
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise SetupError(
-            f"the reference is {wanted_by}, and {name} is not installed",
-            help=f"install it with pip install {name}",
-        ) from error
-
-
-def _tensors(torch: Any, value: Input) -> Any:
-    """Return an input as a tensor of its own memory, so that the function may write into it."""
-    if isinstance(value, list):
-        return [torch.tensor(_signed(array)) for array in value]
-    return None if value is None else torch.tensor(_signed(value))
-
-
-def _signed(array: Array) -> Array:
-    """Return unsigned words as torch's own whole numbers: few functions of it take unsigned ones.
-
-    A value that has none of these stays what it is, as differences and quotients would be others.
-    """
-    fits = array.dtype == np.uint64 and (array <= np.iinfo(np.int64).max).all()
-    return array.astype(np.int64) if fits else array

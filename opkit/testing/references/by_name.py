@@ -9,16 +9,24 @@ What does not fit whole is no reference: a wrong one would be worse than none.
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from opkit.errors import SetupError, UsageError
+from opkit.errors import SetupError
 from opkit.schema import AttrSpec, OpSpec, TensorSpec, snake_case
-from opkit.testing.cases import TENSORS, TOGETHER, Together, check_expression, reference_package
+from opkit.testing.cases import TENSORS, TOGETHER, Together
+from opkit.testing.documented import (
+    NAMESPACE,
+    Documented,
+    Kind,
+    documented_as,
+    reference_package,
+)
+from opkit.testing.documented import (
+    Parameter as Named,
+)
 from opkit.testing.numbers import is_float
-from opkit.testing.references.operator_formulas import WRITTEN_OUT
 from opkit.testing.references.operator_names import (
     ANOTHER_OPERATOR,
     NEEDS_VALUES,
@@ -84,7 +92,7 @@ class Found:
 def find_by_name(spec: OpSpec) -> Found | None:
     """Return the reference that an operator's name says; None where torch has none, or is not here.
 
-    Source: operator_names.py, operator_formulas.py, and torch's own schemas and signatures.
+    Source: operator_names.py, `opkit.testing.documented`, and torch's own schemas and signatures.
     """
     try:
         reference_package(TENSORS, wanted_by=spec.op)
@@ -151,57 +159,71 @@ def _gradient_input(spec: OpSpec) -> str | None:
 
 
 def _written_out(name: str, spec: OpSpec) -> Found | None:
-    names = [tensor.name for tensor in spec.inputs]
+    """Return the first reference that its documents give which takes every input and attribute."""
     gradient = _gradient_input(spec) if name.endswith(GRADIENT) else None
-    placed = [tensor for tensor in names if tensor != gradient]
-    for template in WRITTEN_OUT.get(name, ()):
-        if name.endswith(GRADIENT) and ("{dy}" in template) != (gradient is not None):
+    for function in documented_as(name):
+        if name.endswith(GRADIENT) and function.takes_gradient != (gradient is not None):
             continue
-        try:
-            expression = template.format(*placed, dy=gradient)
-            check_expression(expression, spec, where=spec.op)
-        # Another operator of this name has other inputs.
-        except (IndexError, UsageError):
+        bound = _bound(function, spec, gradient)
+        # Another operator of this name has other inputs, attributes or results.
+        if bound is None or function.results not in (None, len(spec.outputs)):
             continue
-        if _results(expression) not in (None, len(spec.outputs)):
-            continue
-        used = frozenset(n for n in names if _mentions(expression, n))
+        inputs = {tensor.name: tensor for tensor in spec.inputs}
+        used = frozenset(said for p, said in bound if said in inputs)
         needed = {t.name for t in spec.inputs if t.param_type != "optional"}
         # The output that some gradients are given beside the input changes nothing.
         if needed - used and not name.endswith(GRADIENT):
             continue
-        if any(
-            a.name not in SETS_NO_VALUE and not _mentions(expression, a.name) for a in spec.attrs
-        ):
+        known = {said for _, said in bound} | SETS_NO_VALUE
+        if any(attr.name not in known for attr in spec.attrs):
             continue
-        # Which of three inputs the condition is, only their types say.
-        if any(f"{t.name}.bool()" in expression and is_float(t.dtypes[0]) for t in spec.inputs):
+        if not all(_fits(p.kind, inputs[said]) for p, said in bound if said in inputs):
             continue
-        read = [
-            (n, kind)
-            for n in names
-            for kind, call in (("int", ".item()"), ("ints", ".tolist()"))
-            if re.search(rf"\b{re.escape(n + call)}", expression)
-        ]
-        if any(t.param_type == "dynamic" and t.name in dict(read) for t in spec.inputs):
-            continue
-        return Found(expression, used, tuple(read))
+        kinds = {Kind.NUMBER: "int", Kind.NUMBERS: "ints"}
+        read = [(said, kinds[p.kind]) for p, said in bound if p.kind in kinds and said in inputs]
+        return Found(_call_of(function, bound), used, tuple(read))
     return None
 
 
-def _results(expression: str) -> int | None:
-    """Return how many results an expression has; None where only its value says."""
-    tree = ast.parse(expression, mode="eval").body
-    if isinstance(tree, ast.IfExp):
-        tree = tree.body
-    if isinstance(tree, ast.BoolOp):
-        tree = tree.values[-1]
-    return len(tree.elts) if isinstance(tree, ast.Tuple) else None
+def _bound(
+    function: Documented, spec: OpSpec, gradient: str | None
+) -> list[tuple[Named, str]] | None:
+    """Return which input or attribute each parameter is; None where one is nothing."""
+    known = {tensor.name for tensor in spec.inputs} | {attr.name for attr in spec.attrs}
+    placed = [tensor.name for tensor in spec.inputs if tensor.name != gradient]
+    bound = []
+    for parameter in function.parameters:
+        if parameter.is_named:
+            said = parameter.name if parameter.name in known else None
+        elif parameter.name == "dy" and gradient is not None:
+            said = gradient
+        else:
+            said = placed.pop(0) if placed else None
+        if said is None and parameter.is_required:
+            return None
+        if said is not None and parameter.is_read:
+            bound.append((parameter, said))
+    return bound
 
 
-def _mentions(expression: str, name: str) -> bool:
-    # Not as the keyword of an argument.
-    return re.search(rf"\b{re.escape(name)}\b(?!=[^=])", expression) is not None
+def _fits(kind: Kind, tensor: TensorSpec) -> bool:
+    """Whether an input is a list where the function takes one; conditions are whole numbers."""
+    if kind is Kind.WHOLE and is_float(tensor.dtypes[0]):
+        return False
+    is_list = kind in (Kind.TENSORS, Kind.ARRAYS)
+    return kind is Kind.AS_IT_IS or is_list == (tensor.param_type == "dynamic")
+
+
+def _call_of(function: Documented, bound: Sequence[tuple[Named, str]]) -> str:
+    """Return the call as an expression; a parameter that is not read is given None."""
+    given = {parameter.name: said for parameter, said in bound}
+    arguments = [
+        given.get(parameter.name, "None")
+        for parameter in function.parameters
+        if not parameter.is_named
+    ]
+    named = [f"{p.name}={said}" for p, said in bound if p.is_named]
+    return f"{NAMESPACE}.{function.name}({', '.join([*arguments, *named])})"
 
 
 def _by_autograd(base: str, gradient: str, spec: OpSpec) -> Found | None:

@@ -28,10 +28,10 @@ from opkit.testing.cases import (
     is_unsaid,
     load_function,
     output_tensors,
-    reference_package,
     row_inputs,
     works_by_row,
 )
+from opkit.testing.documented import reference_package
 from opkit.testing.numbers import (
     Array,
     Evaluation,

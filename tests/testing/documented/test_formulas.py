@@ -1,4 +1,4 @@
-"""Formulas that are written out for operators, against NumPy's and autograd's of the same."""
+"""References that documents give, against NumPy's and autograd's of the same."""
 
 from __future__ import annotations
 
