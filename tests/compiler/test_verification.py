@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from opkit import compiler as oc
+from opkit.chips import DEFAULT_CHIP, find_chip
 from opkit.compiler.ir.operator import as_float
 from opkit.compiler.report.verification import difference
+from opkit.compiler.stages import compile_stages
 from opkit.compiler.tracing import run_graph
 
 FRACTIONS_OF_ONE = sorted(
@@ -101,6 +103,20 @@ def test_whole_numbers_on_the_way_are_exact(how: dict[str, Any]) -> None:
     x = np.linspace(-40.0, 40.0, 200).astype(np.float32)
     near = run_graph(lowered, {"x": x}, **how)[lowered.outputs[0][1]]
     assert difference(near, np.tan(x.astype(np.float64))) < 1e-2
+
+
+# A sum of int32 is made of its bytes' sums, each times a power of two: these were moved over ties of
+# their casts, so that zeros were as right as the sum.
+@pytest.mark.parametrize("how", [{"moved": 2.0**-22}, {"moved": -(2.0**-22)}, {"shaken": 1}])
+def test_sums_of_whole_numbers_are_exact(how: dict[str, Any]) -> None:
+    builder = oc.GraphBuilder("total")
+    builder.output("y", builder.input("x", (3, 5), "int32").apply("sum", axis=(0, 1)))
+    program = oc.Compiled(compile_stages(builder.graph(), find_chip(DEFAULT_CHIP), None))
+    lowered = program.lowered.graph
+    assert any(node.output.dtype == "float32" for node in lowered.nodes)
+    x = np.arange(-9, 6, dtype=np.int32).reshape(3, 5) * 7001
+    near = run_graph(lowered, {"x": x}, **how)[lowered.outputs[0][1]]
+    assert int(near) == int(x.sum())
 
 
 def test_where_numbers_cancel_roundings_on_the_way_are_no_difference() -> None:

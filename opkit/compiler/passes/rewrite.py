@@ -132,6 +132,9 @@ def _expanded(work: Rebuilder, node: Node, inputs: Sequence[Value], fractions_on
         return row.expand(*inputs, **dict(node.attributes))
     if row.kind == "reduction":
         return _keeping(node, inputs[0], fractions_only)
+    if node.operator == "abs" and inputs[0].dtype in ("bool", "uint8"):
+        # Never negative, and the instruction takes neither type.
+        return inputs[0]
     return work.same(node, inputs)
 
 

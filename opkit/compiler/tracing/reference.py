@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -94,7 +95,8 @@ def apply_nodes(
             # What was computed in 16 bits: its node is the graph's.
             dtype = graph.producers[node.inputs[0]].output.dtype
             inputs = [rounded_to(inputs[0], dtype)] if dtype in HALVES else inputs
-        if random is not None and OPERATORS[node.operator].kind in _ADDING and not _chooses(node):
+        adds = OPERATORS[node.operator].kind in _ADDING and not _chooses(node)
+        if random is not None and adds and not (node.output.name in whole and _is_small(inputs)):
             # What is added up in float32 is rounded on the way.
             inputs = [_shaken(each, random) for each in inputs]
         value = OPERATORS[node.operator].reference(*inputs, **settings)
@@ -122,6 +124,11 @@ _SHAKEN = 2.0**-18
 """Some last places of float32, as many as functions made of several instructions have off."""
 _ADDING = ("reduction", "product", "scan", "attention", "convolution")
 _MOVING = ("movement", "index", "line")
+
+
+def _is_small(inputs: list[Any]) -> bool:
+    """Return whether float32 holds every sum of whole numbers among these."""
+    return all(float(np.sum(np.abs(each))) < 2.0**24 for each in inputs)
 
 
 def _shaken(values: Any, random: np.random.Generator) -> Any:
@@ -153,8 +160,19 @@ def _stays_whole(graph: Graph, node: Node, whole: Collection[str]) -> bool:
     if node.operator in _WHOLE_NUMBERS or not is_floating(node.output.dtype):
         return True
     return (node.operator in _KEEPING_WHOLE or _chooses(node)) and all(
-        name in whole or not is_floating(graph.tensors[name].dtype) for name in node.inputs
+        name in whole
+        or not is_floating(graph.tensors[name].dtype)
+        # Such a factor rounds nothing, however small: a sum of int32 is made of its bytes' sums.
+        or (node.operator == "mul" and _is_power_of_two(graph, name))
+        for name in node.inputs
     )
+
+
+def _is_power_of_two(graph: Graph, name: str) -> bool:
+    node = graph.producers.get(name)
+    if node is None or node.operator != "constant":
+        return False
+    return math.frexp(abs(float(node.settings["value"])))[0] == 0.5  # type: ignore[arg-type]
 
 
 def _rounds(graph: Graph, node: Node) -> bool:
