@@ -76,3 +76,11 @@ def test_elements_are_taken_from_one_row_on_this_machine() -> None:
     specs = [oc.TensorSpec("x", (5,), "float32"), oc.TensorSpec("places", (3,), "int32")]
     kernel = oc.compile(lambda x, places: x.apply("take", places, axis=0), *specs, target="cpp")
     np.testing.assert_array_equal(kernel(x, places), x[places])
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8"])
+def test_the_size_of_what_is_never_negative_is_itself(dtype: str) -> None:
+    # The kernel of a bool's did not compile: Abs takes no such type.
+    builder = oc.GraphBuilder("size")
+    builder.output("y", builder.input("x", (8,), dtype).apply("abs"))
+    assert [node.operator for node in oc.expand(builder.graph()).nodes] == []

@@ -105,8 +105,8 @@ def test_whole_numbers_on_the_way_are_exact(how: dict[str, Any]) -> None:
     assert difference(near, np.tan(x.astype(np.float64))) < 1e-2
 
 
-# A sum of int32 is made of its bytes' sums, each times a power of two: these were moved over ties of
-# their casts, so that zeros were as right as the sum.
+# A sum of int32 is made of its bytes' sums, each times a power of two: these were moved over ties
+# of their casts, so that zeros were as right as the sum.
 @pytest.mark.parametrize("how", [{"moved": 2.0**-22}, {"moved": -(2.0**-22)}, {"shaken": 1}])
 def test_sums_of_whole_numbers_are_exact(how: dict[str, Any]) -> None:
     builder = oc.GraphBuilder("total")
