@@ -72,8 +72,8 @@ class watching:
 
 @functools.cache
 def decompositions() -> Mapping[Any, Callable[..., Any]]:
-    """Return torch's core decompositions, without those that give wrong gradients and one that
-    gains nothing."""
+    """Return torch's core decompositions, without those that give wrong gradients and some that
+    gain nothing."""
     from torch._decomp import core_aten_decompositions
 
     return _without_excluded(dict(core_aten_decompositions()))
@@ -104,6 +104,9 @@ def _without_excluded(table: dict[Any, Callable[..., Any]]) -> dict[Any, Callabl
     # The compiler's own derivatives do not overflow, and do not multiply what is lost near 1.
     table.pop(torch.ops.aten.gelu_backward.default, None)
     table.pop(torch.ops.aten.mish_backward.default, None)
+    # Neither takes the logarithm that torch's parts take: half the instructions.
+    table.pop(torch.ops.aten.mish.default, None)
+    table.pop(torch.ops.aten.softplus.default, None)
     return table
 
 

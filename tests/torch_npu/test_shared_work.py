@@ -110,3 +110,29 @@ def test_single_elements_by_number_are_shared_by_cores(dtype: Any) -> None:
     assert torch.equal(here[2].take(here[3]).cpu(), line.take(numbers))
     (cores,) = cores_of(lambda: here[0].gather(1, here[1]))
     assert cores > 8
+
+
+def test_indices_of_two_types_and_expanded_ones_stay_on_the_device() -> None:
+    # Two types were the CPU's, and each expanded index was copied as large as the result.
+    table = torch.randn(2, 30, 9, 11)
+    first = torch.tensor([0, 1, 0])[:, None, None]
+    rows = torch.randint(-9, 9, (3, 1, 6), dtype=torch.int32)
+    columns = torch.randint(0, 11, (40, 6))
+    here = [x.npu() for x in (table, first, rows, columns)]
+    torch.npu.reset_fallbacks()
+    found = here[0][here[1], :, here[2], here[3]]
+    assert torch.equal(found.cpu(), table[first, :, rows, columns])
+    # The last index is as wide as the result; the others are seen so.
+    expanded = here[0][here[1].expand(3, 40, 6), :, here[2].expand(3, 40, 6), here[3]]
+    assert torch.equal(expanded.cpu(), found.cpu())
+    assert torch.equal(here[0][torch.zeros(0, dtype=torch.int64).npu()].cpu(), table[:0])
+    assert not torch.npu.fallbacks(), str(torch.npu.fallbacks())
+    # A type's conversion and the elements themselves.
+    assert len(cores_of(lambda: here[0][here[1], :, here[2], here[3]])) == 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_an_index_beyond_the_table_is_still_an_error(dtype: Any) -> None:
+    table = torch.randn(4, 5).to(dtype).npu()
+    with pytest.raises(IndexError, match="out of bounds"):
+        table[torch.tensor([1, 4]).npu(), torch.tensor([0], dtype=torch.int32).npu()]

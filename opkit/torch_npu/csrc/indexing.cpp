@@ -103,6 +103,15 @@ const char* scatter(const char* op, uint32_t action, Stack* stack) {
   return reason != nullptr ? reason : give(stack, 5, out);
 }
 
+/// A tensor without the copies of its elements that an expanded dim shows: those have size 1.
+at::Tensor told_once(const at::Tensor& tensor) {
+  Sizes sizes(tensor.sizes().begin(), tensor.sizes().end());
+  for (int64_t d = 0; d < tensor.dim(); ++d) {
+    if (tensor.stride(d) == 0) sizes[d] = std::min<int64_t>(sizes[d], 1);
+  }
+  return view_of(tensor, sizes, tensor.strides());
+}
+
 /// The space that an indexing by several tensors spans, and how the table lies in it.
 struct Indexed {
   Sizes sizes;
@@ -151,8 +160,12 @@ const char* index_space(const at::Tensor& table, const IValue& given, Indexed& s
   }
   for (size_t i = 0; i < indices.size(); ++i) {
     if (!indices[i].has_value() || !indices[i]->defined()) continue;
-    if (indices[i]->scalar_type() != type) return "indices of two types";
-    const at::Tensor numbers = packed(*indices[i]);
+    at::Tensor numbers = packed(told_once(*indices[i]));
+    if (numbers.scalar_type() != type) {
+      const at::Tensor wide = empty(numbers.sizes(), type);
+      if (const char* reason = copy_or_reason(numbers, wide)) return reason;
+      numbers = wide;
+    }
     const auto d = static_cast<int64_t>(i);
     if (!are_places(numbers, table.size(d), true)) return "a number that is no place";
     Pick pick{numbers, Sizes(space.sizes.size(), 0), table.size(d), table.stride(d)};
@@ -176,6 +189,19 @@ const char* index(const OperatorHandle&, Stack* stack) {
   const char* reason = move_by_index("aten::index", ElementsPlan::kGather, self, 0, space.sizes, space.table_strides,
                                      out, out.strides(), space.picks);
   return reason != nullptr ? reason : give(stack, 3, out);
+}
+
+/// index.Tensor(self, indices): by itself, for what PyTorch does before index.Tensor_out copies expanded indices.
+const char* index_made(const OperatorHandle&, Stack* stack) {
+  const at::Tensor self = tensor_at(*stack, 2, 0);
+  if (!on_device(self)) return kLayout;
+  const c10::DeviceGuard guard(self.device());
+  Indexed space;
+  if (const char* reason = index_space(self, value_at(*stack, 2, 1), space)) return reason;
+  const at::Tensor out = empty(space.sizes, self.scalar_type());
+  const char* reason = move_by_index("aten::index", ElementsPlan::kGather, self, 0, space.sizes, space.table_strides,
+                                     out, out.strides(), space.picks);
+  return reason != nullptr ? reason : give(stack, 2, out);
 }
 
 /// The mask, where it is all that picks places; undefined else.
@@ -475,6 +501,7 @@ void add_indexing() {
   add_scatter("scatter.src_out", "aten::scatter", ElementsPlan::kPut);
   add_scatter("scatter.value_out", "aten::scatter", ElementsPlan::kPut);
   add_scatter("scatter_add.out", "aten::scatter_add", ElementsPlan::kAdd);
+  add_native("index.Tensor", kKernel, index_made);
   add_native("index.Tensor_out", kKernel, index);
   add_native("_index_put_impl_", kKernel, index_put);
   add_native("index_select", kKernel, index_select);
