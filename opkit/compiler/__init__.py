@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .frontends import FormulaOutput, evaluate_formulas, formula_graph, shapes_at, tile_program
     from .ir import (
         Attribute,
+        CompileLimitError,
         Dimension,
         Graph,
         GraphError,
@@ -114,6 +115,7 @@ __all__ = [
     "Attribute",
     "Choices",
     "ChoicesRow",
+    "CompileLimitError",
     "Compiled",
     "Difference",
     "Dimension",
@@ -226,6 +228,7 @@ __getattr__ = lazy_names(
         ),
         "ir": (
             "Attribute",
+            "CompileLimitError",
             "Dimension",
             "Graph",
             "GraphError",

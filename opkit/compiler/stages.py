@@ -20,7 +20,7 @@ from .codegen import (
     vector_kernels,
     write_attention,
 )
-from .ir import Graph, GraphError
+from .ir import Graph, GraphError, allowance
 from .ops import OPERATORS
 from .passes import FormulaForm, FusedGraph, Lowering, domain_of, lower
 
@@ -74,6 +74,7 @@ class Stages:
         return found
 
 
+@allowance()
 def compile_stages(
     graph: Graph,
     chip: Chip,

@@ -406,3 +406,20 @@ def test_tensors_without_memory_get_shapes(kind: str) -> None:
         fake = mode.from_tensor(x, symbolic_context=how)
         assert tuple(map(int, compiled(fake).shape)) == (3, 4)
     torch.testing.assert_close(compiled(x), torch.sin(x) * 2)
+
+
+def test_what_takes_too_much_to_compile_is_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    # It took all of the machine's memory instead.
+    monkeypatch.setenv("OPKIT_COMPILE_SECONDS", "0.002")
+
+    def chain(x: torch.Tensor) -> torch.Tensor:
+        for step in range(120):
+            x = (x + step).relu() * 1.01
+        return x
+
+    x = torch.randn(64)
+    with watching() as graphs:
+        found = torch.compile(chain, backend="opkit", dynamic=False)(x)
+    torch.testing.assert_close(found, chain(x))
+    (graph,) = graphs
+    assert "may take 0.002" in graph.left[0].reason

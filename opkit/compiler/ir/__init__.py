@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from .compile_limits import CompileLimitError, allowance, charge
     from .dimensions import (
         Dimension,
         Shape,
@@ -61,6 +62,7 @@ __all__ = [
     "MISTAKES",
     "REQUIRED",
     "Attribute",
+    "CompileLimitError",
     "Dimension",
     "Graph",
     "GraphError",
@@ -73,6 +75,7 @@ __all__ = [
     "Shape",
     "Tensor",
     "Value",
+    "allowance",
     "as_bool",
     "as_first",
     "as_float",
@@ -81,6 +84,7 @@ __all__ = [
     "bind_shapes",
     "broadcast",
     "broadcast_shapes",
+    "charge",
     "checked_settings",
     "computed_dimension",
     "computed_size",
@@ -109,6 +113,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
+        "compile_limits": ("CompileLimitError", "allowance", "charge"),
         "dimensions": (
             "Dimension",
             "Shape",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..ir import Graph, Node, Tensor, same
+from ..ir import Graph, Node, Tensor, charge, same
 from ..ops import OPERATORS
 from .domain import UnfusableError, domain_of
 from .waiting import are_between, in_running_order, needs
@@ -224,6 +224,7 @@ _FEW_TIMES = 4
 def _check_loops(graph: Graph, nodes: Sequence[Node], lasting: frozenset[str]) -> None:
     """Refuse loops that would compute a tensor that others read more than once, or read too many
     tensors."""
+    charge(nodes[-1].location)
     own = {node.output.name for node in nodes}
     read = {name for node in nodes for name in node.inputs if graph.tensors[name].shape} - own
     if len(nodes) > 1 and any(_is_wide(graph, node) for node in nodes):

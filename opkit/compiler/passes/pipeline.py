@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from opkit import log
 
-from ..ir import Graph
+from ..ir import Graph, allowance
 from .attention_layout import absorb_transposes
 from .attention_pattern import recognise_attention
 from .collapsing import collapse
@@ -189,6 +189,7 @@ PASSES: tuple[Pass, ...] = (
 """In order. Names are those of `opkit compile --dump`."""
 
 
+@allowance()
 def passes_of(graph: Graph, lowering: Lowering) -> Steps:
     """Return each pass that runs for a purpose, and what it makes of the graph."""
     return _steps(PASSES, graph, lowering, frozenset())

@@ -23,7 +23,9 @@ from ..ir import (
     Shape,
     Tensor,
     Value,
+    allowance,
     as_bool,
+    charge,
     checked_settings,
     here,
     is_one,
@@ -254,6 +256,7 @@ class GraphBuilder:
         attributes: tuple[tuple[str, object], ...],
         location: Location | None = None,
     ) -> Value:
+        charge(location or self._location)
         key = (operator, inputs, dtype, repr(attributes), shape)
         if operator != "random" and key in self._known:
             return self._known[key]
@@ -295,6 +298,7 @@ def _weak_dtype(tensors: Sequence[Tensor]) -> str | None:
     return None
 
 
+@allowance()
 def trace(
     function: Callable[..., object],
     inputs: Sequence[TensorSpec | Sequence[TensorSpec]],

@@ -7,7 +7,17 @@ from typing import TypeGuard
 
 from opkit.dtypes import find_dtype
 
-from ...ir import HALVES, GraphError, Location, Node, Tensor, holds_all, is_floating, limits_of
+from ...ir import (
+    HALVES,
+    GraphError,
+    Location,
+    Node,
+    Tensor,
+    charge,
+    holds_all,
+    is_floating,
+    limits_of,
+)
 from ...ops import OPERATORS
 from ...passes import Domain, FusedGraph, Group, Space
 from .steps import Derived, Field, Number, Operand, Program, Scalar, Section, Step, Value
@@ -348,6 +358,7 @@ class _Lowering:
         *,
         mode: str = "",
     ) -> Value:
+        charge(self.location)
         target = Value(self.numbers, space, kind)
         self.numbers += 1
         self.steps.append(Step(operation, target, tuple(sources), mode, self.location))
