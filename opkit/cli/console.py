@@ -225,30 +225,15 @@ class Console:
         title: str | None = None,
         right: Collection[str] = (),
     ) -> None:
-        """Print a table on stdout, columns of `right` right-aligned; nothing in JSON mode."""
+        """Print a table on stdout, columns of `right` right-aligned; nothing in JSON mode.
+
+        A terminal that is too narrow for the words of a row gets a line a column instead.
+        """
         if self.json:
             return
-        from rich import box
-        from rich.console import Console as RichConsole
-        from rich.table import Table
-        from rich.text import Text
+        from opkit.cli.tables import print_table
 
-        table = Table(
-            title=Text(title) if title else None,
-            title_justify="left",
-            box=box.SIMPLE_HEAD,
-            pad_edge=False,
-            show_edge=False,
-        )
-        for column in columns:
-            table.add_column(Text(column), justify="right" if column in right else "left")
-        for row in rows:
-            table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
-        # A pipe has no width: let no cell wrap there, so that grep and awk see whole lines.
-        width = None if sys.stdout.isatty() else 400
-        RichConsole(
-            file=sys.stdout, width=width, no_color=not wants_colour(sys.stdout), highlight=False
-        ).print(table)
+        print_table(columns, rows, title=title, right=right, colour=wants_colour(sys.stdout))
 
     def styled(self, text: str, tone: str) -> Text:
         """Return a table cell in the colour of `tone`: good, warn, bad, quiet or plain."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -208,6 +209,26 @@ def test_a_piped_table_wraps_nothing_and_keeps_brackets(
     assert long_cell in lines[2]
     assert lines[2].rstrip().endswith(" 1")
     assert lines[3].rstrip().endswith("20")
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_narrow_terminal_loses_nothing_of_a_table(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Names and figures used to end in dots, at 40 columns all of them.
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm")
+    columns = ["case", "elements", "worst figure", "limit", "verdict"]
+    row = ["gelu_custom_tuned-float16-2x3x17-normal", "102", "MERE 1.61e-04", "9.77e-04", "pass"]
+    Console().table(columns, [row, row], right=["elements"])
+    lines = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out).splitlines()
+    assert max(map(len, lines)) <= width
+    text = "".join("".join(line.split()) for line in lines)
+    if width == 40:
+        assert text.count("".join(row[0].split())) == 2
+        assert [line.split()[0] for line in lines if line.strip()].count("verdict") == 2
+    assert text.count("9.77e-04") == 2 and "…" not in text and "1.61e-04" in text
 
 
 def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
