@@ -9,6 +9,7 @@ from enum import Enum
 
 from opkit.chips import all_chips
 from opkit.runtime import program_variables
+from opkit.toolchain import include_names
 
 __all__ = [
     "Outcome",
@@ -138,7 +139,6 @@ _MISSING_NAME = (
 _MISSING_MEMBER = re.compile(r"has no member named ['‘](?P<name>\w+)['’]")
 _UNDEFINED = re.compile(r"undefined reference to [`'‘](?P<name>[\w:]+)")
 _NO_HEADER = re.compile(r"[\w./+-]+\.h(?:pp)?['’]?:? (?:No such file|file not found)")
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<](?P<header>[^">]+)[">]', re.MULTILINE)
 # Headers of software that opkit does not stand in for, by the beginning of their paths.
 _FOREIGN_HEADERS = {
     "ge/ge_": "the graph engine GE",
@@ -321,7 +321,7 @@ def foreign_software(log: str, sources: Iterable[str]) -> str | None:
     """
     if _NO_HEADER.search(log) is None:
         return None
-    headers = [match["header"] for text in sources for match in _INCLUDE.finditer(text)]
+    headers = [header for text in sources for header in include_names(text)]
     for beginning, software in _FOREIGN_HEADERS.items():
         if any(header.startswith(beginning) for header in headers):
             return software

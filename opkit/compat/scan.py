@@ -15,7 +15,7 @@ from opkit.compat.conditionals import drop_other_chips
 from opkit.compat.declared import Declared, read_declared
 from opkit.compat.source import local_names, tokens_of, words_of
 from opkit.errors import UsageError
-from opkit.toolchain import plain_code
+from opkit.toolchain import include_names, plain_code
 
 __all__ = [
     "LATER_FOLDER",
@@ -33,7 +33,6 @@ _LATER = re.compile(rf"(?:^|/){LATER_FOLDER}(?:/|$)")
 _TESTS = re.compile(r"(?:^|/)tests?/")
 _SOURCES = (".asc", ".cpp", ".cce", ".cc")
 _KERNEL_FOLDER = "op_kernel"
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"(?P<name>[^"\n]+)"', re.MULTILINE)
 _NO_FUNCTIONS = ("type/enum", "high-level type", "infra", "macro/const")
 _HARD_SPACES = ("Std", "Reg", "MicroAPI", "Simt")
 _AFTER_A_FUNCTION = ("(", "<")
@@ -237,7 +236,7 @@ class _Source:
     def read(cls, path: Path, *, chip: Chip) -> _Source:
         # Literals hold the names of includes: those are read before they are blanked.
         text = drop_other_chips(_without_comments(_read(path)), chip)
-        includes = tuple(found["name"] for found in _INCLUDE.finditer(text))
+        includes = tuple(include_names(text, quoted_only=True))
         return cls(tokens_of(plain_code(text)), includes)
 
 

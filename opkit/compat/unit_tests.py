@@ -47,6 +47,8 @@ from opkit.toolchain import (
     chip_macros,
     find_library,
     host_description,
+    include_names,
+    includes_in,
     is_kernel_template,
     is_operator_for,
     load_project,
@@ -77,7 +79,6 @@ _HERE = "${CMAKE_CURRENT_SOURCE_DIR}"
 _OWN_FILE = re.compile(re.escape(_HERE) + r"/([\w./-]+)")
 _STARTED_WITH = re.compile(r"\$\{CMAKE_BINARY_DIR\}/tests/ut/op_kernel/([\w.-]+)")
 _MAIN = re.compile(r"\bint(?:32_t)?\s+main\s*\(")
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _TILING_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+GET_TILING_DATA", re.MULTILINE)
 _STRUCT = re.compile(r"\bstruct\s+(\w+)\s*\{")
 _DECLARED = re.compile(r'\bextern\s+"C"[^;{}()]*\b(\w+)\s*\(([^()]*)\)\s*;')
@@ -462,7 +463,7 @@ def _common_sources(test: UnitTest, common: Path) -> tuple[Path, ...]:
     found: dict[Path, None] = {}
     waiting = list(test.sources)
     while waiting:
-        for name in _INCLUDE.findall(read_text(waiting.pop(0))):
+        for name in include_names(read_text(waiting.pop(0)), quoted_only=True):
             header = common / name
             for path in (header, header.with_suffix(".cpp")):
                 if path.is_file() and path not in found:
@@ -594,9 +595,9 @@ def _own_headers(test: UnitTest) -> tuple[Path, ...]:
     waiting = list(test.sources)
     while waiting:
         path = waiting.pop(0)
-        for name in _INCLUDE.findall(read_text(path)):
-            header = (path.parent / name).resolve()
-            if header not in found and header.is_file():
+        for include in includes_in(read_text(path), path.parent, ()):
+            header = include.target.resolve()
+            if header not in found:
                 found[header] = None
                 waiting.append(header)
     return tuple(found)

@@ -292,7 +292,7 @@ def _unit_text(request: _Request) -> str:
     quoted = request.name.replace("\\", "\\\\").replace('"', '\\"')
     # The table's lines are ours: nothing in them is the user's fault.
     return (
-        f'#line 1 "{quoted}"\n{_edited(request)}\n#line 1 "kernel table of {quoted}"\n'
+        f'{_edited(request, quoted)}\n#line 1 "kernel table of {quoted}"\n'
         f'#include "opkit/kernel_entry.h"\n{table}'
     )
 
@@ -310,14 +310,13 @@ def _passes(
     return split_passes(texts, request.chip.npu_arch_number)
 
 
-def _edited(request: _Request) -> str:
+def _edited(request: _Request, quoted: str) -> str:
     # Reading C++ is for texts of other people: compiling one of ours does not load it.
     if request.is_generated:
-        return request.text
-    from opkit.toolchain.source import apply_edits, kernel_edits
+        return f'#line 1 "{quoted}"\n{request.text}'
+    from opkit.toolchain.source import edited_text
 
-    edits = kernel_edits(request.text)
-    return apply_edits(request.text, edits, file=Path(request.name)).text
+    return edited_text(request.text, request.name, request.root, request.include_dirs)
 
 
 def _declared_kernels(request: _Request) -> list[TableEntry]:

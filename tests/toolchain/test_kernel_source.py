@@ -6,9 +6,13 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from opkit import runtime
+from opkit.errors import BuildError
 from opkit.toolchain import build, compile_kernel, load_project
+from opkit.toolchain.building.imports import undefined_names
+from opkit.toolchain.source.included import source_files
 from opkit.toolchain.source.kernel_unit import kernel_source
 
 WEIGHTED = Path(__file__).parent / "data" / "weighted"
@@ -43,6 +47,54 @@ def test_branches_by_the_tiling_key_may_be_constexpr(tmp_path: Path) -> None:
         kernel.launch([x, None], tiling_key=key)
         found.append(int(x[0]))
     assert found == [30, 40, 40, 1]
+
+
+def test_headers_of_a_text_are_edited_as_those_of_a_project(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    # Only the text itself was: this compiled by opkit build and not at run time. And a plain printf
+    # of <cstdio> printed as a kernel's does by opkit cc alone, else as the host's, with no core.
+    head = "  if constexpr (TILING_KEY_IS(3)) {"
+    body = KEYED.replace("#include", "#pragma once\n#include <cstdio>\n#include")
+    (tmp_path / "keyed.h").write_text(body.replace(head, f'  printf("key %d\\n", 7);\n{head}'))
+    image = compile_kernel('#include "keyed.h"\n', kernels=["kernel"], include_dirs=[tmp_path])
+    x = np.zeros(8, dtype=np.int32)
+    runtime.Kernel(image).launch([x, None], tiling_key=3)
+    assert x[0] == 30
+    assert "key 7" in capfd.readouterr().out
+    assert "_ZN5opkit12is_in_kernelEv" in undefined_names(image.library.read_bytes())
+
+
+def test_a_name_in_angle_brackets_is_looked_for_in_the_folders_alone(tmp_path: Path) -> None:
+    # A file called as a header of the language, beside a kernel, took that header's place.
+    write(tmp_path, k_cpp="#include <vector.h>\n", vector_h="#define __aicore__ [aicore]\n")
+    assert kernel_source(tmp_path / "k.cpp", tmp_path, ()) == '#include "k.cpp"\n'
+    assert "vector.h" in kernel_source(tmp_path / "k.cpp", tmp_path, (tmp_path,))
+
+
+def test_a_name_behind_a_link_leads_where_the_compiler_goes(tmp_path: Path) -> None:
+    write(tmp_path, far__deep__a_h='#include "../b.h"\n', far__b_h="int b;\n", k_cpp="")
+    (tmp_path / "near").symlink_to(tmp_path / "far" / "deep")
+    (tmp_path / "k.cpp").write_text('#include "near/../b.h"\n')
+    ((_, source), (found, _)) = source_files(tmp_path / "k.cpp", ()).items()
+    assert found == (tmp_path / "far" / "b.h").resolve()
+    assert source.includes[0].name == "near/../b.h"
+
+
+def test_a_header_that_cannot_be_read_is_an_error_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, k_cpp='#include "k.h"\n', k_h="int x;\n")
+    read = Path.read_bytes
+
+    def denied(path: Path) -> bytes:
+        if path.name == "k.h":
+            raise PermissionError(13, "Permission denied")
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", denied)
+    with pytest.raises(BuildError, match=r"k\.h: cannot be read: Permission denied"):
+        kernel_source(tmp_path / "k.cpp", tmp_path, ())
 
 
 def test_a_source_that_says_nothing_special_is_included(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from opkit.toolchain.source import include_names, includes_in
+
 __all__ = ["OperatorLibrary", "find_library", "find_operators"]
 
 _COMMON = (Path("common") / "inc", Path("common") / "include")
@@ -45,7 +47,6 @@ _DEPENDENCIES = re.compile(
     r"((?:\s*\b[a-z][\w/]*)+)"
 )
 _OP_ADD = re.compile(r"\bOP_ADD\s*\(\s*(\w+)")
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.MULTILINE)
 _OPERATORS = ("*/*/op_kernel", "*/op_kernel")
 _SOURCE_SUFFIXES = (".cpp", ".cc")
 # For chips with another instruction set; for the graph engine; for unit tests.
@@ -149,7 +150,7 @@ class OperatorLibrary:
         return tuple(sorted(found))
 
     def _includes_any_of(self, operator: Path, source: Path) -> bool:
-        names = _INCLUDE.findall(_text(source))
+        names = include_names(_text(source))
         return any(
             Path(os.path.normpath(source.parent / name)).is_relative_to(operator) for name in names
         )
@@ -189,13 +190,9 @@ class OperatorLibrary:
         return tuple(found for pattern in patterns for found in self.root.glob(pattern))[:1]
 
     def _included(self, file: Path, includes: Sequence[Path]) -> Iterable[Path]:
-        for name in _INCLUDE.findall(_text(file)):
-            for folder in (file.parent, *includes):
-                path = Path(os.path.normpath(folder / name))
-                if path.is_file():
-                    if path.is_relative_to(self.root):
-                        yield path
-                    break
+        for include in includes_in(_text(file), file.parent, includes):
+            if include.target.is_relative_to(self.root):
+                yield include.target
 
     def _beside(self, header: Path) -> Iterable[Path]:
         if _FOREIGN_PARTS & set(header.relative_to(self.root).parts):

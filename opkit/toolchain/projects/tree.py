@@ -18,7 +18,7 @@ from opkit.chips import all_chips
 from opkit.errors import UsageError
 from opkit.schema import snake_case
 from opkit.toolchain.projects.operator_library import OperatorLibrary, find_library
-from opkit.toolchain.source import folders_of, included_files
+from opkit.toolchain.source import folders_of, kernel_texts
 
 __all__ = ["LISTING_SUFFIX", "KernelFile", "Tree", "read_folder", "read_listing"]
 
@@ -165,7 +165,7 @@ class Tree:
             return entries
         return [
             entry
-            for _, text in included_files(source, folders_of(self.kernel_includes))
+            for text in kernel_texts(source, folders_of(self.kernel_includes))
             for entry in _ENTRY.findall(_without_comments(text))
         ]
 

@@ -10,10 +10,18 @@ if TYPE_CHECKING:
     from .core_passes import CORE_MACROS, join_passes, pass_macros, split_passes
     from .diagnostics import compiler_crash, parse_diagnostics
     from .edits import kernel_edits
-    from .included import compiles_as_twin, folders_of, included_files, included_texts, structs_in
+    from .included import (
+        compiles_as_twin,
+        folders_of,
+        include_names,
+        included_texts,
+        includes_in,
+        source_files,
+        structs_in,
+    )
     from .kernel_names import mark_overloaded
     from .kernel_templates import LIST_TEMPLATES, beside_template, is_plain_function, read_instances
-    from .kernel_unit import kernel_source, kernel_texts
+    from .kernel_unit import edited_text, kernel_source, kernel_texts
     from .launch_rewrite import TASK_TYPES, VECTOR, Kernel, Rewritten, apply_edits, scan_kernels
     from .launch_tree import LaunchTree, read_kernels, read_launch_tree
     from .structs import tiling_structs
@@ -42,9 +50,11 @@ __all__ = [
     "beside_template",
     "compiler_crash",
     "compiles_as_twin",
+    "edited_text",
     "folders_of",
-    "included_files",
+    "include_names",
     "included_texts",
+    "includes_in",
     "is_kernel_template",
     "is_plain_function",
     "join_passes",
@@ -62,6 +72,7 @@ __all__ = [
     "read_launch_tree",
     "scan_kernels",
     "significant",
+    "source_files",
     "split_passes",
     "structs_in",
     "tiling_structs",
@@ -85,13 +96,16 @@ __getattr__ = lazy_names(
         "included": (
             "compiles_as_twin",
             "folders_of",
-            "included_files",
+            "include_names",
             "included_texts",
+            "includes_in",
+            "source_files",
             "structs_in",
         ),
         "edits": ("kernel_edits",),
         "kernel_names": ("mark_overloaded",),
         "kernel_unit": (
+            "edited_text",
             "kernel_source",
             "kernel_texts",
         ),

@@ -1,27 +1,35 @@
 """What sources include by name, read as text: no compiler is asked, and of conditions only one is
-looked at, whether a kernel is compiled for the CPU twin."""
+looked at, whether a kernel is compiled for the CPU twin.
+
+Whoever follows `#include` does it here. A name in quotes is looked for beside its file first, one
+in angle brackets in the folders alone, as a compiler does.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from opkit.errors import BuildError, UsageError
+
 __all__ = [
-    "INCLUDE",
     "STRUCT",
+    "Include",
+    "SourceFile",
     "compiles_as_twin",
     "folders_of",
-    "include_target",
-    "included_files",
+    "include_names",
     "included_texts",
+    "includes_in",
+    "source_files",
     "structs_in",
 ]
 
-INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.MULTILINE)
-"""A directive; group 1 is the name."""
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*("[^"\n]+"|<[^>\n]+>)', re.MULTILINE)
 _PARENTHESES = r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
 STRUCT = re.compile(
     rf"\b(?:struct|class)\s+(?:(?:alignas|__attribute__)\s*{_PARENTHESES}\s*|\[\[[^\]]*\]\]\s*)*"
@@ -36,55 +44,133 @@ _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b[ \t]
 _OF_TWIN = re.compile(rf"(!?)[ \t]*(?:defined\b)?[ \t]*\(?[ \t]*{_TWIN}[ \t]*\)?[ \t]*(?://.*)?")
 
 
-def included_files(source: Path, folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:
-    """Yield a source and everything that it includes from these folders, with the text of each.
+@dataclass(frozen=True)
+class Include:
+    """A directive, and the file that it leads to."""
+
+    directive: tuple[int, int]
+    """Where it begins and ends, up to its name's last quote."""
+    written: str
+    """The name with its quotes, at the directive's end."""
+    target: Path
+
+    @property
+    def name(self) -> str:
+        """The name without its quotes."""
+        return self.written[1:-1]
+
+    @property
+    def start(self) -> int:
+        """Where the name with its quotes begins."""
+        return self.end - len(self.written)
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return self.directive[1]
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file of a unit."""
+
+    path: Path
+    """As its first includer leads to it."""
+    text: str
+    includes: tuple[Include, ...]
+    """Those that lead to a file in one of the folders."""
+
+
+def include_names(text: str, *, quoted_only: bool = False) -> list[str]:
+    """Return the names that a text includes, without their quotes."""
+    found = _INCLUDE.findall(text)
+    return [name[1:-1] for name in found if name[0] == '"' or not quoted_only]
+
+
+def includes_in(text: str, here: Path, folders: Sequence[Path]) -> tuple[Include, ...]:
+    """Return the directives of a text that lead to a file in one of the folders.
 
     Args:
-        folders: searched behind the includer's own.
+        here: the text's own folder, which names in quotes are looked for in first.
     """
-    text = _text(source)
-    yield source, text
-    yield from _reached(text, source.parent, folders)
+    return tuple(
+        Include(found.span(), found[1], target)
+        for found in _INCLUDE.finditer(text)
+        if (target := _target(found[1], here, folders)) is not None
+    )
+
+
+def _target(written: str, here: Path, folders: Sequence[Path]) -> Path | None:
+    for folder in (here, *folders) if written[0] == '"' else folders:
+        path = folder / written[1:-1]
+        if path.is_file():
+            short = Path(os.path.normpath(path))
+            # Behind a symbolic link `..` is another folder than the one before it in the name.
+            return short if short.is_file() and short.samefile(path) else path
+    return None
+
+
+def source_files(
+    source: Path,
+    folders: Sequence[Path],
+    *,
+    text: str | None = None,
+    foreign: Sequence[Path] = (),
+    errors: str = "replace",
+) -> dict[Path, SourceFile]:
+    """Return a source and everything that it includes from these folders, by real paths.
+
+    The source is the first.
+
+    Args:
+        folders: of `-I`, in their order.
+        text: the source's own; read from its file when None.
+        foreign: folders of headers that are not looked into.
+        errors: what becomes of bytes that are no UTF-8, as `bytes.decode` takes it.
+    Raises:
+        UsageError: the source cannot be read.
+        BuildError: a header cannot be read.
+    """
+    others = tuple(str(path) + os.sep for path in foreign)
+    files: dict[Path, SourceFile] = {}
+    waiting = [source]
+    while waiting:
+        path = waiting.pop()
+        real = path.resolve()
+        if real in files:
+            continue
+        is_source = not files
+        own = text if is_source and text is not None else _read(path, errors, is_source)
+        includes = tuple(
+            one
+            for one in includes_in(own, path.parent, folders)
+            if not others or not str(one.target.resolve()).startswith(others)
+        )
+        files[real] = SourceFile(path, own, includes)
+        waiting += [one.target for one in includes]
+    return files
 
 
 def included_texts(text: str, here: Path, folders: Sequence[Path]) -> tuple[str, ...]:
     """Return a text and those of all files that it includes from these folders.
 
     Args:
-        here: the folder that quoted names are looked for in first.
+        here: the folder that names in quotes are looked for in first.
     """
-    return (text, *(found for _, found in _reached(text, here, folders)))
+    files = source_files(here / "(text)", folders, text=text)
+    return tuple(file.text for file in files.values())
 
 
-def _reached(text: str, here: Path, folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:
-    seen: set[Path] = set()
-    waiting = [(text, here)]
-    while waiting:
-        text, here = waiting.pop()
-        for name in INCLUDE.findall(text):
-            path = include_target(name, here, folders)
-            if path is not None and path not in seen:
-                seen.add(path)
-                found = _text(path)
-                yield path, found
-                waiting.append((found, path.parent))
+def _read(path: Path, errors: str, is_source: bool) -> str:
+    try:
+        return path.read_bytes().decode("utf-8", errors=errors)
+    except OSError as err:
+        kind = UsageError if is_source else BuildError
+        raise kind(f"{path}: cannot be read: {err.strerror}") from err
 
 
 def _text(file: Path) -> str:
     return file.read_text(encoding="utf-8", errors="replace")
-
-
-def include_target(name: str, here: Path, folders: Sequence[Path]) -> Path | None:
-    """Return the file that a name in a directive leads to, if it is in one of the folders.
-
-    Args:
-        here: the includer's own folder, which comes first.
-    """
-    for folder in (here, *folders):
-        path = Path(os.path.normpath(folder / name))
-        if path.is_file():
-            return path
-    return None
 
 
 def compiles_as_twin(source: Path) -> bool:
@@ -103,12 +189,12 @@ def structs_in(source: Path, folders: Sequence[Path]) -> frozenset[str]:
     """
     structs: set[str] = set()
     named: set[str] = set()
-    files = list(included_files(source, folders))
-    is_twin = _is_twin(files[0][1])
-    for file, text in files:
-        if _FOREIGN not in file.parts:
-            structs.update(STRUCT.findall(text if is_twin else _without_twin(text)))
-            named.update(_NAMED.findall(text))
+    files = list(source_files(source, folders).values())
+    is_twin = _is_twin(files[0].text)
+    for file in files:
+        if _FOREIGN not in file.path.parts:
+            structs.update(STRUCT.findall(file.text if is_twin else _without_twin(file.text)))
+            named.update(_NAMED.findall(file.text))
     return frozenset(structs) if structs & named else frozenset()
 
 

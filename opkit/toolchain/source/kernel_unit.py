@@ -16,15 +16,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from opkit.toolchain.source.edits import kernel_edits
-from opkit.toolchain.source.included import INCLUDE, include_target, included_files
+from opkit.toolchain.source.included import Include, SourceFile, source_files
 from opkit.toolchain.source.launch_rewrite import Edit, apply_edits
 
-__all__ = ["kernel_source", "kernel_texts"]
+__all__ = ["edited_text", "kernel_source", "kernel_texts"]
 
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b[^\n]*", re.MULTILINE)
 
@@ -37,67 +37,51 @@ def kernel_source(source: Path, root: Path, folders: Sequence[Path]) -> str:
         folders: of `-I`, searched behind the includer's own.
     """
     name = source.relative_to(root)
-    files = _read(source, folders)
-    changed = _changed(files)
-    if source not in changed:
+    inliner = _Inliner.of(source_files(source, folders), root, name)
+    if not inliner.changed:
         return f'#include "{name.as_posix()}"\n'
-    text = _Inliner(root, files, changed).text_of(source, ())
-    return f'{text}\n#line 1 "behind {name.as_posix()}"\n'
+    return f'{inliner.text()}\n#line 1 "behind {name.as_posix()}"\n'
+
+
+def edited_text(text: str, name: str, root: Path, folders: Sequence[Path]) -> str:
+    """Return the text of a unit as the compiler gets it, behind a `#line` directive.
+
+    Args:
+        name: what messages call the text; headers in quotes are looked for in `root`.
+        folders: of `-I`.
+    """
+    files = source_files(root / "(text)", folders, text=text)
+    return _Inliner.of(files, root, Path(name)).text()
 
 
 def kernel_texts(source: Path, folders: Sequence[Path]) -> tuple[str, ...]:
     """Return the texts of a kernel's source and of all that it includes from these folders."""
-    return tuple(text for _, text in included_files(source, folders))
-
-
-@dataclass(frozen=True)
-class _File:
-    text: str
-    includes: tuple[tuple[re.Match[str], Path], ...]
-    """Directives, and what they lead to."""
-    edits: tuple[Edit, ...]
-
-
-def _read(source: Path, folders: Sequence[Path]) -> dict[Path, _File]:
-    files: dict[Path, _File] = {}
-    waiting = [source]
-    while waiting:
-        path = waiting.pop()
-        if path in files:
-            continue
-        text = path.read_text(encoding="utf-8", errors="replace")
-        targets = [
-            (found, target)
-            for found in INCLUDE.finditer(text)
-            if (target := include_target(found[1], path.parent, folders)) is not None
-        ]
-        files[path] = _File(text, tuple(targets), kernel_edits(text))
-        waiting += [target for _, target in targets]
-    return files
-
-
-def _changed(files: Mapping[Path, _File]) -> frozenset[Path]:
-    """Return the files with edits, and those that include one."""
-    changed = {path for path, file in files.items() if file.edits}
-    size = -1
-    while size != len(changed):
-        size = len(changed)
-        for path, file in files.items():
-            if any(target in changed for _, target in file.includes):
-                changed.add(path)
-    return frozenset(changed)
+    return tuple(file.text for file in source_files(source, folders).values())
 
 
 @dataclass(frozen=True)
 class _Inliner:
     root: Path
-    files: Mapping[Path, _File]
+    name: Path
+    """What the source is called."""
+    files: Mapping[Path, SourceFile]
+    edits: Mapping[Path, tuple[Edit, ...]]
     changed: frozenset[Path]
+    """The files with edits, and those that include one."""
 
-    def text_of(self, path: Path, includers: tuple[Path, ...]) -> str:
-        """Return a file's text with the changed ones that it includes in their places."""
+    @classmethod
+    def of(cls, files: Mapping[Path, SourceFile], root: Path, name: Path) -> _Inliner:
+        edits = {path: kernel_edits(file.text) for path, file in files.items()}
+        changed = including(files, (path for path, found in edits.items() if found))
+        return cls(root, name, files, edits, changed)
+
+    def text(self) -> str:
+        """Return the source's text with the changed files that it includes in their places."""
+        return self._text_of(next(iter(self.files)), ())
+
+    def _text_of(self, path: Path, includers: tuple[Path, ...]) -> str:
         file = self.files[path]
-        edits = [*file.edits, *self._include_edits(path, includers)]
+        edits = [*self.edits[path], *self._include_edits(path, includers)]
         once = _ONCE.search(file.text)
         if once is None:
             return apply_edits(file.text, edits, file=self._name(path)).text
@@ -110,19 +94,40 @@ class _Inliner:
     def _include_edits(self, path: Path, includers: tuple[Path, ...]) -> list[Edit]:
         file = self.files[path]
         edits = []
-        for found, target in file.includes:
+        for include in file.includes:
+            target = include.target.resolve()
             if target in (path, *includers):
                 # Its guard makes nothing of it, and the file itself would not know of the guard.
-                edits.append(Edit(found.start(), found.end(), ""))
+                edits.append(Edit(*include.directive, ""))
             elif target in self.changed:
-                inlined = self.text_of(target, (path, *includers))
-                line = file.text.count("\n", 0, found.end()) + 1
+                inlined = self._text_of(target, (path, *includers))
+                line = file.text.count("\n", 0, include.end) + 1
                 behind = f'\n#line {line} "{self._name(path).as_posix()}"\n'
-                edits.append(Edit(found.start(), found.end(), f"{inlined}{behind}"))
-            elif Path(os.path.normpath(path.parent / found[1])) == target:
+                edits.append(Edit(*include.directive, f"{inlined}{behind}"))
+            elif _is_beside(include, file):
                 # What was found beside the file is named in full: its text is elsewhere now.
-                edits.append(Edit(found.start(1), found.end(1), self._name(target).as_posix()))
+                named = self._name_of(include.target).as_posix()
+                edits.append(Edit(include.start, include.end, f'"{named}"'))
         return edits
 
     def _name(self, path: Path) -> Path:
+        return self.name if path == next(iter(self.files)) else self._name_of(self.files[path].path)
+
+    def _name_of(self, path: Path) -> Path:
         return path.relative_to(self.root) if path.is_relative_to(self.root) else path
+
+
+def _is_beside(include: Include, file: SourceFile) -> bool:
+    return Path(os.path.normpath(file.path.parent / include.name)) == include.target
+
+
+def including(files: Mapping[Path, SourceFile], changed: Iterable[Path]) -> frozenset[Path]:
+    """Return changed files, and those that include one."""
+    found = set(changed)
+    size = -1
+    while size != len(found):
+        size = len(found)
+        for path, file in files.items():
+            if any(one.target.resolve() in found for one in file.includes):
+                found.add(path)
+    return frozenset(found)

@@ -7,18 +7,17 @@ absolute path, so where a copy lies does not matter.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from opkit.errors import BuildError, UsageError
-from opkit.toolchain.source.aggregates import aggregate_edits
 from opkit.toolchain.source.core_kinds import asks_core_kind
 from opkit.toolchain.source.core_passes import core_passes
 from opkit.toolchain.source.edits import kernel_edits
+from opkit.toolchain.source.included import Include, SourceFile, source_files
 from opkit.toolchain.source.kernel_names import mark_overloaded
+from opkit.toolchain.source.kernel_unit import including
 from opkit.toolchain.source.launch_rewrite import (
     ASK_KERNEL,
     MIXED,
@@ -32,13 +31,11 @@ from opkit.toolchain.source.launch_rewrite import (
     expression_edits,
     launch_edits,
     library_edits,
-    print_edits,
     scan_kernels,
 )
 
 __all__ = ["LaunchTree", "RewrittenFile", "read_kernels", "read_launch_tree"]
 
-_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(?P<name>\"[^\"\n]+\"|<[^>\n]+>)", re.MULTILINE)
 _MARKER_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+.*\b__global__\b", re.MULTILINE)
 
 
@@ -69,15 +66,6 @@ class LaunchTree:
         return self.files[-1].copy if self.files else None
 
 
-@dataclass
-class _File:
-    path: Path
-    text: str
-    includes: list[tuple[int, int, str, Path]] = field(default_factory=list)
-    """Where a name with its quotes stands, the name, and the file that it leads to."""
-    edits: tuple[Edit, ...] = ()
-
-
 def read_kernels(
     source: Path, *, include_dirs: Sequence[Path] = (), foreign: Iterable[Path] = ()
 ) -> tuple[Kernel, ...]:
@@ -89,7 +77,7 @@ def read_kernels(
     Raises:
         UsageError: the source cannot be read.
     """
-    files = _read_all(source, include_dirs, tuple(str(path) + os.sep for path in foreign))
+    files = source_files(source, include_dirs, foreign=tuple(foreign))
     return _kernels_of(files, _dialect_of(files))
 
 
@@ -119,61 +107,37 @@ def read_launch_tree(
         UsageError: the source cannot be read.
         BuildError: a launch cannot be read; has its position.
     """
-    foreign_dirs = tuple(str(path) + os.sep for path in foreign)
-    files = _read_all(source, include_dirs, foreign_dirs)
+    # Bytes that are no UTF-8 come back as they were.
+    files = source_files(source, include_dirs, foreign=tuple(foreign), errors="surrogateescape")
     dialect = _dialect_of(files)
     kernels = _kernels_of(files, dialect)
-    for file in files.values():
-        file.edits = launch_edits(file.text, file=file.path, kernels=kernels)
-    asks = any(ASK_KERNEL in edit.text for file in files.values() for edit in file.edits)
-    for file in files.values():
-        file.edits += body_edits(file.text, dialect, asks_mode=asks)
-        file.edits += print_edits(file.text, dialect)
-        file.edits += kernel_edits(file.text, dialect)
-        if keeps_aggregates:
-            file.edits += aggregate_edits(file.text)
+    edits = {
+        path: [*launch_edits(file.text, file=file.path, kernels=kernels)]
+        for path, file in files.items()
+    }
+    asks = any(ASK_KERNEL in edit.text for found in edits.values() for edit in found)
+    for path, file in files.items():
+        edits[path] += body_edits(file.text, dialect, asks_mode=asks)
+        edits[path] += kernel_edits(file.text, dialect, keeps_aggregates=keeps_aggregates)
+        if is_library:
+            edits[path] += library_edits(file.text, dialect, kernels)
     if is_library:
-        for file in files.values():
-            file.edits += library_edits(file.text, dialect, kernels)
-        first = next(iter(files.values()))
-        first.edits += expression_edits(first.text, name_expressions, kernels)
-    changed = _changed(files)
+        first, file = next(iter(files.items()))
+        edits[first] += expression_edits(file.text, name_expressions, kernels)
+    changed = _in_order(files, including(files, (path for path, found in edits.items() if found)))
     names = {path: copies / str(index) / path.name for index, path in enumerate(changed)}
     rewritten = []
     for path in changed:
         file = files[path]
-        links = [_link(file, include, files, names) for include in file.includes]
-        edits = [*file.edits, *(edit for edit in links if edit is not None)]
-        result = apply_edits(file.text, edits, file=file.path)
+        links = [_link(file, include, names) for include in file.includes]
+        found = [*edits[path], *(edit for edit in links if edit is not None)]
+        result = apply_edits(file.text, found, file=file.path)
         rewritten.append(RewrittenFile(file.path, names[path], result))
     passes = core_passes((file.text for file in files.values()), arch)
     return LaunchTree(files=tuple(rewritten), kernels=kernels, core_passes=passes)
 
 
-def _read_all(
-    source: Path, include_dirs: Sequence[Path], foreign: tuple[str, ...]
-) -> dict[Path, _File]:
-    """Return every file of the user's in the unit, by real path, the source first."""
-    files: dict[Path, _File] = {}
-    waiting = [source]
-    while waiting:
-        path = waiting.pop()
-        key = path.resolve()
-        if key in files:
-            continue
-        file = _File(path, _read(path, is_source=path is source))
-        files[key] = file
-        for found in _INCLUDE.finditer(file.text):
-            name = found["name"]
-            target = _find(name, path.parent, include_dirs)
-            if target is None or str(target.resolve()).startswith(foreign):
-                continue
-            file.includes.append((found.start("name"), found.end("name"), name, target))
-            waiting.append(target)
-    return files
-
-
-def _dialect_of(files: Mapping[Path, _File]) -> Dialect:
+def _dialect_of(files: Mapping[Path, SourceFile]) -> Dialect:
     """Return the macros that mark kernels, and whether kernels ask for the kind of core."""
     texts = [file.text for file in files.values()]
     markers = {found[1] for text in texts for found in _MARKER_MACRO.finditer(text)}
@@ -181,7 +145,7 @@ def _dialect_of(files: Mapping[Path, _File]) -> Dialect:
     return Dialect(Dialect().markers | markers, MIXED if is_by_kind else VECTOR)
 
 
-def _kernels_of(files: Mapping[Path, _File], dialect: Dialect) -> tuple[Kernel, ...]:
+def _kernels_of(files: Mapping[Path, SourceFile], dialect: Dialect) -> tuple[Kernel, ...]:
     kernels: dict[str, Kernel] = {}
     for file in files.values():
         for kernel in scan_kernels(file.text, dialect):
@@ -189,53 +153,18 @@ def _kernels_of(files: Mapping[Path, _File], dialect: Dialect) -> tuple[Kernel, 
     return mark_overloaded(kernels.values(), (file.text for file in files.values()), dialect)
 
 
-def _read(path: Path, *, is_source: bool) -> str:
-    try:
-        # Bytes that are no UTF-8 come back as they were.
-        return path.read_bytes().decode("utf-8", errors="surrogateescape")
-    except OSError as err:
-        if is_source:
-            raise UsageError(f"{path}: cannot be read: {err.strerror}") from err
-        raise BuildError(f"{path}: cannot be read: {err.strerror}") from err
-
-
-def _find(name: str, here: Path, include_dirs: Sequence[Path]) -> Path | None:
-    folders = ([here] if name.startswith('"') else []) + list(include_dirs)
-    for folder in folders:
-        candidate = folder / name[1:-1]
-        if candidate.is_file():
-            return candidate
-    return None
-
-
-def _changed(files: dict[Path, _File]) -> list[Path]:
-    """Return the files with launches and those that include one, the source last; or none."""
-    changed = {path for path, file in files.items() if file.edits}
-    grown = True
-    while grown:
-        grown = False
-        for path, file in files.items():
-            targets = {target.resolve() for _, _, _, target in file.includes}
-            if path not in changed and targets & changed:
-                changed.add(path)
-                grown = True
+def _in_order(files: Mapping[Path, SourceFile], changed: Collection[Path]) -> list[Path]:
+    """Return the changed files, the source last; or none."""
     source, *headers = files
     return [*(path for path in headers if path in changed), source] if changed else []
 
 
-def _link(
-    file: _File,
-    include: tuple[int, int, str, Path],
-    files: dict[Path, _File],
-    names: dict[Path, Path],
-) -> Edit | None:
+def _link(file: SourceFile, include: Include, names: Mapping[Path, Path]) -> Edit | None:
     """Return the edit that makes a copy find what its original includes."""
-    start, end, name, target = include
-    key = target.resolve()
+    key = include.target.resolve()
     if key in names:
-        return Edit(start, end, f'"{names[key]}"')
+        return Edit(include.start, include.end, f'"{names[key]}"')
     # The copy lies elsewhere: what was found beside the original is named in full.
-    beside = (file.path.parent / name[1:-1]).is_file()
-    if name.startswith('"') and beside:
-        return Edit(start, end, f'"{Path.cwd() / target}"')
+    if include.written[0] == '"' and (file.path.parent / include.name).is_file():
+        return Edit(include.start, include.end, f'"{Path.cwd() / include.target}"')
     return None
