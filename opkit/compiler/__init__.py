@@ -92,7 +92,7 @@ if TYPE_CHECKING:
         stage_text,
         verify,
     )
-    from .stages import Stages, compile_stages, prepare
+    from .stages import Stages, compile_kernel, compile_stages, prepare
     from .tracing import (
         GraphBuilder,
         SizeLimit,
@@ -152,6 +152,7 @@ __all__ = [
     "bytes_text",
     "common_kernel",
     "compile",
+    "compile_kernel",
     "compile_stages",
     "compiled_page",
     "computed_dimension",
@@ -297,6 +298,7 @@ __getattr__ = lazy_names(
         ),
         "stages": (
             "Stages",
+            "compile_kernel",
             "compile_stages",
             "prepare",
         ),

@@ -27,6 +27,7 @@ from .passes import FormulaForm, FusedGraph, Lowering, domain_of, lower
 __all__ = [
     "Stages",
     "attention_source",
+    "compile_kernel",
     "compile_stages",
     "prepare",
 ]
@@ -104,6 +105,28 @@ def compile_stages(
         sharing_cores=chip.count("cores.aiv") if chip.has_data_copy_pad else 0,
     )
     fused = replace(lower(graph, lowering), one_row=one_row)
+    return _with_kernels(graph, fused, lowering, chip, chosen)
+
+
+def compile_kernel(kernel: FusedGraph, chip: Chip) -> Stages:
+    """Return all stages of one kernel of a program that `prepare` has taken: it by itself.
+
+    Alone it may become simpler, as what it reads is rounded in memory, or two kernels, where more
+    cores share the first; otherwise it stays as it was fused.
+
+    Raises:
+        GraphError: it cannot be compiled for this chip; at the user's line.
+    """
+    cores = chip.count("cores.aiv") if chip.has_data_copy_pad else 0
+    lowering = Lowering("kernel", sharing_cores=cores, kernel=kernel)
+    graph = kernel.graph
+    return _with_kernels(graph, lower(graph, lowering), lowering, chip, OWN_CHOICES)
+
+
+def _with_kernels(
+    traced: Graph, fused: FusedGraph, lowering: Lowering, chip: Chip, chosen: Choices
+) -> Stages:
+    """Return the stages of a graph whose passes are done."""
     if not chip.has_data_copy_pad:
         _check_blocks(fused, chip)
     kernels = {
@@ -121,7 +144,7 @@ def compile_stages(
         for group in fused.groups
         if group.kind == "attention"
     }
-    return Stages(graph, fused.graph, fused, kernels, products, attentions, chip, lowering, chosen)
+    return Stages(traced, fused.graph, fused, kernels, products, attentions, chip, lowering, chosen)
 
 
 def prepare(graph: Graph) -> FusedGraph:

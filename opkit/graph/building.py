@@ -15,8 +15,8 @@ from opkit.graph.calibration import Quantisation
 from opkit.graph.channels_last import channels_last, fold_norms
 from opkit.graph.engine import Model, ModelInput
 from opkit.graph.export import PRECISIONS, Exported, exported, with_fractions
+from opkit.graph.planning import plan_of
 from opkit.graph.quantising import quantised_products
-from opkit.graph.recording import plan_of
 from opkit.graph.running import compile_plan
 from opkit.graph.scheduling import decide
 from opkit.graph.segments import Support

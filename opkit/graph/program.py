@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from opkit.chips import Chip
 from opkit.graph.aten import LARGEST
 from opkit.graph.plan import Plan
-from opkit.graph.recording import plan_of
+from opkit.graph.planning import plan_of
 from opkit.graph.running import Runner, compile_plan
 from opkit.graph.translation import Translation
 from opkit.torch_npu import StreamTime

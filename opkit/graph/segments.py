@@ -16,7 +16,7 @@ from opkit import log
 from opkit.chips import Chip
 from opkit.compiler import Location
 from opkit.errors import OpkitError
-from opkit.graph.recording import plan_of
+from opkit.graph.planning import plan_of
 from opkit.graph.translation import (
     Unbounded,
     does_nothing,

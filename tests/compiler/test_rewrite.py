@@ -33,3 +33,10 @@ def test_a_square_that_is_scaled_reads_no_place_twice(factor: float) -> None:
 
 def test_a_square_that_others_read_stays_one() -> None:
     assert squares(simple(lambda x: (x * x * 2.0, x * x + 1.0))) == 1
+
+
+def test_equal_reductions_are_one_however_their_axis_was_named() -> None:
+    """The last axis was -1 in one and 1 in the other: the same sum was computed twice."""
+    graph = simple(lambda x: (x.mean(axis=-1, keepdims=True), x.sum(axis=1)))
+    first = [n for n in graph.nodes if n.operator == "sum" and n.inputs == ("x",)]
+    assert len(first) == 1

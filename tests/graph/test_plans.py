@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 pytest.importorskip("torch")
 from opkit import compiler as oc
 from opkit.chips import find_chip
-from opkit.graph.recording import plan_of
+from opkit.compiler.passes import pipeline
+from opkit.graph.planning import plan_of
 
 CHIP = find_chip("Ascend910B2")
 
@@ -29,3 +32,22 @@ def test_what_broadcasts_along_some_batches_has_no_plan() -> None:
     graph = oc.trace(lambda a, b: a @ b, specs)
     with pytest.raises(oc.GraphError, match="broadcast along some of their batches only"):
         plan_of(graph, CHIP)
+
+
+def test_kernels_are_fused_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each kernel was made a graph of its own, and fused again.
+    def model(x: Any, up: Any, down: Any, weight: Any) -> Any:
+        return ((x @ up).apply("gelu") @ down).apply("rms_norm", weight)
+
+    shapes = {"x": (8, 16), "up": (16, 32), "down": (32, 24), "weight": (24,)}
+    specs = [oc.TensorSpec(name, shape, "float32") for name, shape in shapes.items()]
+    runs: list[str] = []
+    fuse = pipeline.fuse
+
+    def counted(graph: Any, **options: Any) -> Any:
+        runs.append(graph.name)
+        return fuse(graph, **options)
+
+    monkeypatch.setattr(pipeline, "fuse", counted)
+    plan = plan_of(oc.trace(model, specs, name="model_fused_once"), CHIP)
+    assert len(plan.launches) == 3 and runs == ["model_fused_once"]

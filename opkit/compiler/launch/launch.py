@@ -2,7 +2,7 @@
 many cores.
 
 It is worked out for known sizes without touching memory or compiling anything. A run from Python
-(`compiled.py`), the plan of a model (`graph/recording.py`) and the explanation read the same value.
+(`compiled.py`), the plan of a model (`graph/planning.py`) and the explanation read the same value.
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ Purpose: TypeAlias = Literal["program", "operator", "model", "kernel", "cpp", "t
 """What kernels are made for: a `program` of Python, a generated `operator`, a `model` of torch and
 then each `kernel` of it, or one of the targets that are not the chip."""
 _ON_CHIP: tuple[Purpose, ...] = ("program", "operator", "model", "kernel")
+_FROM_WHOLE: tuple[Purpose, ...] = ("program", "operator", "model")
 _WITH_KERNELS: tuple[Purpose, ...] = (*_ON_CHIP, "cpp", "triton")
 _ALL: tuple[Purpose, ...] = (*_WITH_KERNELS, "pto")
 
@@ -66,6 +67,8 @@ class Lowering:
     """Each operator is a kernel of its own."""
     sharing_cores: int = 0
     """Cores that share a reduction to few numbers; 0: each number is one core's."""
+    kernel: FusedGraph | None = None
+    """For a `kernel`: it, as it was fused with the rest of its model."""
 
 
 Program: TypeAlias = Graph | FusedGraph
@@ -86,6 +89,8 @@ class Pass:
     """What `needs` asks for, in words."""
     after: str = ""
     """Runs only where the pass of this name has changed the graph."""
+    unless: str = ""
+    """Does not run where the pass of this name has changed the graph."""
     kept_until: str = ""
     """The pass of this name is the last before what this one did is weighed: it is kept where fewer
     kernels then only move elements."""
@@ -95,8 +100,10 @@ class Pass:
         """When it runs, in words."""
         purposes = "" if self.purposes == _ALL else f"for {', '.join(self.purposes)}"
         after = f"where {self.after} changed the graph" if self.after else ""
+        unless = f"unless {self.unless} did" if self.unless else ""
         kept = "kept where fewer kernels only move elements" if self.kept_until else ""
-        return ", ".join(part for part in (purposes, self.when, after, kept) if part) or "always"
+        parts = (purposes, self.when, after, unless, kept)
+        return ", ".join(part for part in parts if part) or "always"
 
     def runs_for(self, lowering: Lowering) -> bool:
         """Return whether it runs for a purpose, whatever the passes before it did."""
@@ -107,6 +114,11 @@ def _in_equal_form(graph: Graph, lowering: Lowering) -> Graph:
     form = lowering.formulas
     assert form is not None
     return in_equal_form(graph, fast_math=form.fast_math, written=form.written)
+
+
+def _as_it_was_fused(graph: Graph, lowering: Lowering) -> Program:
+    kernel = lowering.kernel
+    return kernel if kernel is not None and kernel.graph == graph else graph
 
 
 PASSES: tuple[Pass, ...] = (
@@ -160,7 +172,7 @@ PASSES: tuple[Pass, ...] = (
         after="collapse",
     ),
     Pass(
-        *("absorb_transposes", "heads that attention reads and writes where they lie", _ON_CHIP),
+        *("absorb_transposes", "heads that attention reads and writes where they lie", _FROM_WHOLE),
         lambda graph, _: absorb_transposes(graph),
     ),
     Pass(
@@ -174,8 +186,13 @@ PASSES: tuple[Pass, ...] = (
         when="on chips that copy rows of any length",
     ),
     Pass(
+        *("keep_kernel", "a kernel that no pass has changed stays as it was fused", ("kernel",)),
+        lambda graph, lowering: _as_it_was_fused(graph, lowering),
+    ),
+    Pass(
         *("fuse", "which operators share a kernel", _WITH_KERNELS),
         lambda graph, lowering: fuse(graph, apart=lowering.apart),
+        unless="keep_kernel",
     ),
     Pass(
         "fuse_prologues",
@@ -184,6 +201,7 @@ PASSES: tuple[Pass, ...] = (
         lambda fused, _: fuse_prologues(fused),
         needs=lambda lowering: not lowering.apart,
         when="where operators may share kernels",
+        unless="keep_kernel",
     ),
 )
 """In order. Names are those of `opkit compile --dump`."""
@@ -232,6 +250,8 @@ def _steps(
         each = passes[at]
         at += 1
         if not each.runs_for(lowering) or (each.after and each.after not in changed):
+            continue
+        if each.unless in changed:
             continue
         result = _checked(each, each.run(program, lowering))
         is_changed = result != program

@@ -109,13 +109,15 @@ def expand(graph: Graph, *, fractions_only: bool = False) -> Graph:
 
 
 def _is_plain(graph: Graph, node: Node, fractions_only: bool) -> bool:
-    """Whether a reduction keeps the rank and runs along neighbouring axes, not all of extent 1."""
+    """Whether a reduction keeps the rank and runs along neighbouring axes, not all of extent 1, and
+    names these in one way: equal reductions are then equal nodes."""
     (source,) = graph.inputs_of(node)
     if fractions_only and _reduces_whole(source.dtype):
         return False
     axes = normal_axes(node.settings["axis"], len(source.shape))
     is_needed = not all(is_one(source.shape[at]) for at in axes)
-    return bool(node.settings["keepdims"]) and len(_runs(axes)) == 1 and is_needed
+    is_kept = bool(node.settings["keepdims"]) and node.settings["axis"] == axes
+    return is_kept and len(_runs(axes)) == 1 and is_needed
 
 
 def _retyped(value: Value, tensor: Tensor) -> Value:

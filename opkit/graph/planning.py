@@ -18,7 +18,7 @@ from opkit.compiler import (
     Room,
     Tensor,
     TensorArgument,
-    compile_stages,
+    compile_kernel,
     prepare,
     to_storage,
 )
@@ -39,7 +39,7 @@ class _Inner:
 
 
 @dataclass(frozen=True)
-class _Recorded:
+class _KernelLaunch:
     """One launch of a kernel's own graph: arguments are its inputs and outputs by name, other
     arrays, or values."""
 
@@ -51,16 +51,16 @@ class _Recorded:
 
 
 @dataclass(frozen=True)
-class _KernelGraph:
-    """One kernel's graph under names of its own, so that equal kernels are one."""
+class _Kernel:
+    """One kernel under names of its own, so that equal kernels are one."""
 
-    graph: Graph
+    fused: FusedGraph
     names: Mapping[str, str]
     """From its inputs' and outputs' names to those in the whole graph."""
     operators: tuple[str, ...]
 
 
-_known: dict[tuple[object, ...], tuple[_Recorded, ...]] = {}
+_known: dict[tuple[object, ...], tuple[_KernelLaunch, ...]] = {}
 """Launches of the kernels' own graphs: layers of a model that are alike are compiled once."""
 
 
@@ -74,29 +74,29 @@ def plan_of(graph: Graph, chip: Chip, constants: Sequence[str] = ()) -> Plan:
     """
     fused = prepare(graph)
     roots: dict[str, str] = {tensor.name: tensor.name for tensor in graph.inputs}
-    recorded: list[tuple[_KernelGraph, _Recorded]] = []
+    launched: list[tuple[_Kernel, _KernelLaunch]] = []
     for group in fused.groups:
         if group.kind == "view":
             (node,) = group.nodes
             roots[node.output.name] = roots[node.inputs[0]]
             continue
-        own = _kernel_graph(fused, group)
+        own = _kernel_of(fused, group)
         for name in fused.results_of(group):
             roots[name] = name
-        recorded += [(own, launch) for launch in _launches(own.graph, chip)]
+        launched += [(own, launch) for launch in _launches(own.fused, chip)]
     for name, tensor in fused.graph.outputs:
         number = fused.graph.producers.get(tensor)
         if tensor not in roots and (number is None or number.operator != "constant"):
             place = number.location if number is not None else None
             raise GraphError(f"{name} is a number that no kernel computes", location=place)
-    return _assembled(graph, fused, roots, recorded, constants)
+    return _assembled(graph, fused, roots, launched, constants)
 
 
 def _assembled(
     graph: Graph,
     fused: FusedGraph,
     roots: Mapping[str, str],
-    recorded: Sequence[tuple[_KernelGraph, _Recorded]],
+    launched: Sequence[tuple[_Kernel, _KernelLaunch]],
     constants: Sequence[str],
 ) -> Plan:
     tensors = fused.graph.tensors
@@ -104,7 +104,7 @@ def _assembled(
     inputs = [tensor for tensor in graph.inputs if tensor.name not in constants]
     read = {
         roots[own.names[a]]
-        for own, launch in recorded
+        for own, launch in launched
         for a in launch.arguments
         if isinstance(a, str)
     }
@@ -127,7 +127,7 @@ def _assembled(
     # Every argument by name; what has no place yet lives in the arena.
     arguments: list[list[str | bytes | Drawn]] = []
     buffers: dict[str, Lifetime] = {}
-    for at, (own, launch) in enumerate(recorded):
+    for at, (own, launch) in enumerate(launched):
         row: list[str | bytes | Drawn] = []
         for position, argument in enumerate(launch.arguments):
             if isinstance(argument, bytes | Drawn):
@@ -149,12 +149,12 @@ def _assembled(
     kernels: dict[tuple[str, str, str | None], int] = {}
     rows: list[PlanKernel] = []
     launches = []
-    for (own, launch), row in zip(recorded, arguments, strict=True):
+    for (own, launch), row in zip(launched, arguments, strict=True):
         key = (launch.name, launch.source, launch.mode)
         if key not in kernels:
             kernels[key] = len(rows)
             rows.append(PlanKernel(launch.name, own.operators, launch.source, launch.mode))
-        written = tuple(own.names[name] for name, _ in own.graph.outputs)
+        written = tuple(own.names[name] for name, _ in own.fused.graph.outputs)
         given = tuple(places[each] if isinstance(each, str) else each for each in row)
         launches.append(Launch(kernels[key], launch.block_dim, given, written))
     plan = Plan(
@@ -171,7 +171,7 @@ def _assembled(
     return plan
 
 
-def _kernel_graph(fused: FusedGraph, group: Group) -> _KernelGraph:
+def _kernel_of(fused: FusedGraph, group: Group) -> _Kernel:
     """Return one kernel's nodes, and the numbers that it needs, under names of their own."""
     whole = fused.graph
     wanted = {node.output.name for node in group.all_nodes}
@@ -205,7 +205,15 @@ def _kernel_graph(fused: FusedGraph, group: Group) -> _KernelGraph:
     )
     names = {short[name]: name for name in inputs}
     names |= {f"y{index}": name for index, name in enumerate(outputs)}
-    return _KernelGraph(graph, names, operators)
+    own = {node.output.name: node for node in graph.nodes}
+
+    def renamed(part: Group, name: str, before: tuple[Group, ...] = ()) -> Group:
+        nodes = tuple(own[short[node.output.name]] for node in part.nodes)
+        return Group(name, part.kind, nodes, before=before)
+
+    parts = [renamed(part, f"{graph.name}_{at}") for at, part in enumerate(group.before)]
+    kernel = FusedGraph(graph, (renamed(group, graph.name, tuple(parts)),))
+    return _Kernel(kernel, names, operators)
 
 
 _LONGEST_NAME = 48
@@ -221,15 +229,17 @@ def _name(operators: Sequence[str]) -> str:
     return f"{found}_kernel"
 
 
-def _launches(graph: Graph, chip: Chip) -> tuple[_Recorded, ...]:
+def _launches(kernel: FusedGraph, chip: Chip) -> tuple[_KernelLaunch, ...]:
+    graph = kernel.graph
     key = (graph, chip.name, tuple(node.location for node in graph.nodes))
     if key not in _known:
-        _known[key] = _record(graph, chip)
+        _known[key] = _worked_out(kernel, chip)
     return _known[key]
 
 
-def _record(graph: Graph, chip: Chip) -> tuple[_Recorded, ...]:
-    program = Compiled(compile_stages(graph, chip))
+def _worked_out(kernel: FusedGraph, chip: Chip) -> tuple[_KernelLaunch, ...]:
+    graph = kernel.graph
+    program = Compiled(compile_kernel(kernel, chip))
     lowered = program.lowered
     tensors = lowered.graph.tensors
     roots = {name: name for name in tensors}
@@ -259,7 +269,7 @@ def _record(graph: Graph, chip: Chip) -> tuple[_Recorded, ...]:
         return owners.get(root) or _Inner(root, size_of(tensors[root]))
 
     return tuple(
-        _Recorded(
+        _KernelLaunch(
             launch.code.name,
             launch.code.text(),
             launch.code.mode,
