@@ -1,6 +1,6 @@
 // Elements picked from blocks of a table that fit the unified buffer, or put there: places are numbers along an axis,
-// of which a core has all for some columns. What is picked goes through Gather; what is put or added is the scalar
-// unit's, in order, and each core has columns of its own.
+// of which a core has all for some columns. What is picked goes through Gather. What is put goes by a mask for each of
+// few places; to many, and what is added, is the scalar unit's. Either way in order: each core has its own columns.
 #pragma once
 
 #include "global_memory.h"
@@ -15,6 +15,7 @@ class IndexedBlocks {
  public:
   static constexpr uint32_t kTile = 2048;             ///< numbers of a tile
   static constexpr uint32_t kBlockBytes = 96 * 1024;  ///< of the table at once
+  static constexpr int64_t kMostMasks = 32;           ///< places that are worth a mask for each
 
   __aicore__ inline IndexedBlocks(GM_ADDR table, GM_ADDR plain, GM_ADDR index, const ElementsPlan& plan)
       : table_(table), plain_(plain), index_(index), p_(plan) {
@@ -24,6 +25,7 @@ class IndexedBlocks {
     pipe_.InitBuffer(lanes_, kTile * 4);
     pipe_.InitBuffer(limits_, 2 * kTile * 4);
     pipe_.InitBuffer(moved_, kTile * 8);
+    pipe_.InitBuffer(masks_, kMasksAtOnce * kMaskBytes);
     // Columns: dim 0 is theirs and dim 1 that of the numbers; a line: dim 0 is that of the numbers.
     is_line_ = p_.table_strides[0] == 0;
     columns_ = is_line_ ? 1 : p_.sizes[0];
@@ -31,11 +33,19 @@ class IndexedBlocks {
     first_dim_ = is_line_ ? 1 : 2;
     plain_step_ = is_line_ ? 1 : p_.plain_strides[1];
     index_step_ = is_line_ ? 1 : p_.indices[0].strides[1];
+    // Comparisons take whole repeats; Select moves elements of 16 and of 32 bits.
+    is_by_masks_ = p_.action == ElementsPlan::kPut && !is_line_ && p_.width % 64 == 0 &&
+                   p_.indices[0].size <= kMostMasks && (p_.element_bytes == 2 || p_.element_bytes == 4);
   }
 
   /// Units are given out in turn. Returns whether all numbers were places of the table.
   __aicore__ inline bool run() {
     Duplicate(raw_.Get<int32_t>(), 0, 2 * kTile);
+    if (is_by_masks_) {
+      // Lanes between the rows are moved with the others.
+      Duplicate(block_.Get<int32_t>(), 0, kBlockBytes / 4);
+      Duplicate(moved_.Get<int32_t>(), 0, kTile);
+    }
     const int64_t blocks = (columns_ + p_.width - 1) / p_.width;
     int64_t units = blocks;
     for (uint32_t d = first_dim_; d < kCopyDims; ++d) units *= p_.sizes[d];
@@ -112,6 +122,10 @@ class IndexedBlocks {
       }
       PipeBarrier<PIPE_ALL>();
       number(lanes);
+      if (is_by_masks_) {
+        put_by_masks(rows);
+        continue;
+      }
       if (!is_gather) {
         PipeBarrier<PIPE_ALL>();
         if (!put_rows(lines, across)) return false;
@@ -138,6 +152,7 @@ class IndexedBlocks {
     }
     PipeBarrier<PIPE_ALL>();
     if (is_gather) return is_within();
+    if (is_by_masks_ && !is_within()) return false;
     copy_block(table, width, true);
     PipeBarrier<PIPE_ALL>();
     return true;
@@ -152,7 +167,7 @@ class IndexedBlocks {
       DataCopy(to, raw_.Get<int32_t>(), (lanes + 7) / 8 * 8);
     }
     PipeBarrier<PIPE_V>();
-    if (p_.action != ElementsPlan::kGather) return;
+    if (p_.action != ElementsPlan::kGather && !is_by_masks_) return;
     ShiftRight(negative, to, 31, lanes);
     PipeBarrier<PIPE_V>();
     Muls(negative, negative, static_cast<int32_t>(-p_.indices[0].size), lanes);
@@ -186,6 +201,38 @@ class IndexedBlocks {
   }
 
   __aicore__ inline LocalTensor<float> room_of_limits() { return moved_.Get<float>(); }
+
+  /// Rows of elements one after the other, each to every place by the mask of the numbers that name it.
+  __aicore__ inline void put_by_masks(uint32_t rows) {
+    const LocalTensor<float> numbers = lanes_.Get<float>();
+    Cast(numbers, offsets_.Get<int32_t>(), RoundMode::CAST_RINT, rows * p_.width);
+    PipeBarrier<PIPE_V>();
+    const auto places = static_cast<uint32_t>(p_.indices[0].size);
+    for (uint32_t row = 0; row < rows; ++row) {
+      for (uint32_t first = 0; first < places; first += kMasksAtOnce) {
+        const uint32_t some = places - first < kMasksAtOnce ? places - first : kMasksAtOnce;
+        for (uint32_t i = 0; i < some; ++i) {
+          CompareScalar(masks_.Get<uint8_t>()[i * kMaskBytes], numbers[row * p_.width], static_cast<float>(first + i),
+                        CMPMODE::EQ, p_.width);
+        }
+        PipeBarrier<PIPE_V>();
+        for (uint32_t i = 0; i < some; ++i) {
+          if (p_.element_bytes == 2) {
+            put_row<half>(row, first + i, masks_.Get<uint8_t>()[i * kMaskBytes]);
+          } else {
+            put_row<float>(row, first + i, masks_.Get<uint8_t>()[i * kMaskBytes]);
+          }
+        }
+        PipeBarrier<PIPE_V>();
+      }
+    }
+  }
+
+  template <typename T>
+  __aicore__ inline void put_row(uint32_t row, uint32_t place, const LocalTensor<uint8_t>& mask) {
+    const LocalTensor<T> to = block_.Get<T>()[place * p_.width];
+    Select(to, mask, moved_.Get<T>()[row * p_.width], to, SELMODE::VSEL_TENSOR_TENSOR_MODE, p_.width);
+  }
 
   /// Elements to their places in the block, or added there, one after the other.
   __aicore__ inline bool put_rows(uint32_t rows, uint32_t width) {
@@ -249,12 +296,15 @@ class IndexedBlocks {
   }
 
   static constexpr uint32_t kAdds = 16;
+  static constexpr uint32_t kMasksAtOnce = 8;  ///< so that none waits for the one before
+  static constexpr uint32_t kMaskBytes = 256;  ///< bits of a row of kTile elements
 
   GM_ADDR table_;
   GM_ADDR plain_;
   GM_ADDR index_;
   const ElementsPlan& p_;
   bool is_line_;
+  bool is_by_masks_;
   int64_t columns_;
   int64_t count_;
   uint32_t first_dim_;
@@ -267,6 +317,7 @@ class IndexedBlocks {
   TBuf<TPosition::VECCALC> lanes_;
   TBuf<TPosition::VECCALC> limits_;
   TBuf<TPosition::VECCALC> moved_;
+  TBuf<TPosition::VECCALC> masks_;
 };
 
 }  // namespace opkit::kernels

@@ -136,3 +136,43 @@ def test_an_index_beyond_the_table_is_still_an_error(dtype: Any) -> None:
     table = torch.randn(4, 5).to(dtype).npu()
     with pytest.raises(IndexError, match="out of bounds"):
         table[torch.tensor([1, 4]).npu(), torch.tensor([0], dtype=torch.int32).npu()]
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float16, torch.bfloat16, torch.int32], ids=str
+)
+@pytest.mark.parametrize("places", [1, 7, 32, 33])
+def test_puts_to_few_places_are_masks(dtype: Any, places: int) -> None:
+    # The scalar unit put one element after another: 151 us for half a million to seven places.
+    def numbers(rows: int) -> Any:
+        found = torch.rand(2, places, 251).argsort(1)[:, :rows]
+        return found.to(torch.int64)
+
+    index = numbers(min(places, 4))
+    table, source = torch.randn(2, places, 251) * 9, torch.randn(index.shape) * 9
+    table[0, 0, :5] = float("nan")
+    source[1, 0, ::7] = -0.0
+    table, source = (
+        torch.nan_to_num(x).to(dtype) if dtype == torch.int32 else x.to(dtype)
+        for x in (table, source)
+    )
+    torch.npu.reset_fallbacks()
+    expected = table.scatter(1, index, source)
+    # By bits: signs of zero and NaN are moved as they are.
+    for given in (index, index.int()):
+        found = table.npu().scatter(1, given.npu().long(), source.npu()).cpu()
+        assert found.view(torch.uint8).equal(expected.view(torch.uint8))
+    # Of two elements for one place the later one stays, in order of the numbers.
+    twice = torch.zeros(2, 5, 251, dtype=torch.int64)
+    several = (torch.randn(2, 5, 251) * 9).to(dtype)
+    last = table.npu().scatter(1, twice.npu(), several.npu()).cpu()
+    assert torch.equal(last[:, 0], several[:, 4])
+    assert not torch.npu.fallbacks(), str(torch.npu.fallbacks())
+
+
+def test_masks_have_no_race() -> None:
+    table, index = torch.randn(2, 7, 3000).npu(), torch.randint(0, 7, (2, 4, 3000)).npu()
+    source = torch.randn(2, 4, 3000).npu()
+    with Check(()) as checks:
+        table.scatter(1, index, source)
+    assert not checks.findings

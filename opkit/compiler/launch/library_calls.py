@@ -56,8 +56,6 @@ _WIDE_KINDS = (KINDS["int32"],)
 """Of what has more digits than the vector unit's floats: the scalar unit looks for its extremes."""
 _EXTREME_CYCLES, _SORT_CYCLES = 1 / 8, 2
 """Of the vector unit for an element: a reduction of a repeat, runs of 32 and their merges."""
-_PICK_CYCLES, _PUT_CYCLES = 1, 24
-"""Of an element that is picked by Gather, with its number, and of one that the scalar unit puts."""
 _LEAST_PART = 2048
 """Elements of a line below which no further core shares it."""
 _MOST_WIDTH = 1024
@@ -250,8 +248,7 @@ def _by_places(
         used = move.cores(cores, extent_of)
         columns: list[TilingValue] = []
         if chip is not None:
-            cycles = _PICK_CYCLES if move.action == 0 else _PUT_CYCLES
-            worth = _fair_cores(chip, plain, cores, cycles)
+            worth = _fair_cores(chip, plain, cores, move.cycles(size))
             width, units = move.block_width(size, table.dtype, worth)
             if width:
                 columns, used = [TilingValue("width", "uint32_t", width)], min(units, worth)

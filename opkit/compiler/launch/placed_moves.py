@@ -20,7 +20,11 @@ _LINE_BYTES = 64
 """Of a core's data cache."""
 _BLOCK_BYTES = 96 * 1024
 """Of the table that a core has at once: `IndexedBlocks::kBlockBytes`."""
+_PICK_CYCLES, _PUT_CYCLES = 1, 24
+"""Of an element that is picked by Gather, with its number, and of one that the scalar unit puts."""
 _MOST_WIDTH = 1024
+_MOST_MASKS = 32
+"""Places of which each has a mask: `IndexedBlocks::kMostMasks`."""
 _LEAST_WORK = 64
 """Elements that a core is worth: the scalar unit takes some hundred cycles to go to one."""
 
@@ -58,6 +62,17 @@ class PlacedMove:
         rows = extent_of(product(axis.extent for axis in self.axes[1:]))
         return most(1, least(available, rows // self.rows_together, total // _LEAST_WORK))
 
+    def is_by_masks(self, size_bytes: int) -> bool:
+        """Return whether blocks of columns are put by a mask for each of few places."""
+        is_few = isinstance(self.places, int) and self.places <= _MOST_MASKS
+        return self.action == _PUT and is_few and size_bytes in (2, 4)
+
+    def cycles(self, size_bytes: int) -> float:
+        """Return the cycles of a core for one element that is picked or put within a block."""
+        if self.is_by_masks(size_bytes) and isinstance(self.places, int):
+            return 1 + self.places / 16  # two instructions for each place and 64 elements
+        return _PICK_CYCLES if self.action == _GATHER else _PUT_CYCLES
+
     def block_width(self, size_bytes: int, dtype: str, cores: int) -> tuple[int, int]:
         """Return the columns of the table of which a core has all places at once, and how many
         such blocks there are; 0 columns where they do not fit a core or would not help.
@@ -82,7 +97,7 @@ class PlacedMove:
             return (1, math.prod(extents[1:])) if fits and picks and extents[0] >= 64 else (0, 0)
         if (across.table_step, down.table_step) != (1, 0) or extents[1] < 2:
             return 0, 0
-        unit = 32 // min(size_bytes, 4)
+        unit = 64 if self.is_by_masks(size_bytes) else 32 // min(size_bytes, 4)
         outer = math.prod(extents[2:])
         largest = min(_BLOCK_BYTES // (places * size_bytes), _MOST_WIDTH) // unit * unit
         fair = -(-extents[0] * outer // cores)

@@ -391,6 +391,13 @@ const char* roll(const OperatorHandle&, Stack* stack) {
 
 namespace {
 
+/// Whether elements are put by a mask for each place, as IndexedBlocks does.
+bool is_by_masks(const ElementsPlan& p) {
+  constexpr int64_t kMostMasks = 32;  // of IndexedBlocks
+  return p.action == ElementsPlan::kPut && p.indices[0].size <= kMostMasks &&
+         (p.element_bytes == 2 || p.element_bytes == 4);
+}
+
 /// The columns of the table of which a core has all places at once, and how many such blocks there are; 0 where they do
 /// not fit a core or would not help. `PlacedMove.block_width` of the compiler has the same rule.
 uint32_t block_width(const ElementsPlan& p, int64_t cores, int64_t& units) {
@@ -413,7 +420,7 @@ uint32_t block_width(const ElementsPlan& p, int64_t cores, int64_t& units) {
       p.indices[0].strides[1] < p.sizes[0]) {
     return 0;
   }
-  const int64_t unit = 32 / std::min<int64_t>(size, 4);
+  const int64_t unit = is_by_masks(p) ? 64 : 32 / std::min<int64_t>(size, 4);
   const int64_t largest = std::min(kBlockBytes / (places * size), kMostWidth) / unit * unit;
   const int64_t fair = (p.sizes[0] * outer + cores - 1) / cores;
   const int64_t width = std::min(largest, std::max(unit, (fair + unit - 1) / unit * unit));
@@ -477,7 +484,10 @@ const char* move_by_index(const char* op, uint32_t action, const at::Tensor& tab
   const int64_t most = action == ElementsPlan::kGather ? vector_cores() : 1;
   int64_t units = 0;
   // Cycles of an element that is picked by Gather, with its number, and of one that the scalar unit puts.
-  const double cycles = action == ElementsPlan::kGather ? 1 : 24;
+  // Masks are two instructions for each place and 64 elements.
+  const double cycles = action == ElementsPlan::kGather ? 1
+                        : is_by_masks(plan)             ? 1 + static_cast<double>(plan.indices[0].size) / 16
+                                                        : 24;
   const auto elements = static_cast<double>(rows * plan.sizes[0]);
   const opkit_core_work work{elements * cycles, elements * static_cast<double>(plan.element_bytes), 0};
   const int64_t worth = opkit_fair_cores(&work);
