@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import textwrap
 from pathlib import Path
 
-import click
-
 from opkit import scaffold, schema
-from opkit.cli.app import COMMANDS, group
 from opkit.testing import default_cases
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-BLOCKS = [
-    textwrap.dedent(block).strip()
-    for block in re.findall(r"(?:^ {4}.*\n|^\n)+", README, re.MULTILINE)
-]
+from .documents import ROOT, blocks_of
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = [block.text.strip() for block in blocks_of(ROOT / "README.md")]
 
 
 def block_with(text: str) -> str:
-    """Return the one indented block that contains a text."""
+    """Return the one block that contains a text."""
     (found,) = [block for block in BLOCKS if text in block]
     return found
 
@@ -34,22 +29,6 @@ def tour_spec() -> schema.OpSpec:
 def test_the_two_commands_stand_alone_in_their_blocks() -> None:
     commands = [block.split("#")[0].strip() for block in BLOCKS if block.startswith("pip install")]
     assert commands[:2] == ["pip install . && opkit demo", "pip install '.[test]' && pytest"]
-
-
-def test_every_command_and_option_in_the_readme_exists() -> None:
-    context = click.Context(group, info_name="opkit")
-    used = re.findall(
-        r"`opkit ([a-z]+)([^`\n]*)`|^ +(?:\$ )?opkit ([a-z]+)(.*)$", README, re.MULTILINE
-    )
-    assert len(used) > 10
-    for quoted, quoted_rest, typed, typed_rest in used:
-        name = quoted or typed
-        assert name in COMMANDS, f"opkit {name}"
-        command = group.get_command(context, name)
-        assert command is not None
-        options = {flag for parameter in command.params for flag in parameter.opts}
-        for option in re.findall(r"(?<= )--?[a-z-]+", quoted_rest or typed_rest):
-            assert option in options, f"opkit {name} {option}"
 
 
 def test_the_tour_shows_files_and_code_that_gen_writes() -> None:
