@@ -14,21 +14,16 @@ from opkit.chips import Chip
 
 from ..codegen import (
     Host,
-    Number,
     Term,
     Text,
     TilingValue,
     VectorKernel,
-    cores_for,
     divide_up,
     element_bytes,
     extent_term,
     identifier,
-    named,
-    shares_of,
+    shares_at,
     special_number,
-    tensor_values,
-    tile_for,
 )
 from ..ir import Dimension, GraphError, Node, Tensor, product, step_size
 from ..passes import FusedGraph
@@ -126,17 +121,25 @@ def launch_function(
             body(f"*tiling = {kernel.text.struct}();")
             body("return 1;")
             body("}")
-        blocks, values = _vector_launch(
-            kernel,
-            *(chip, host, terms, known, body),
-            Term(host, "rounds") if is_tuned else 1,
-            Term(host, "rowParts") if takes_parts else 1,
+        layout = replace(kernel.layout, plan=plan_of_types(kernel, host))
+        shares = shares_at(
+            layout,
+            chip,
+            Term(host, "cores"),
+            lambda extent: extent_term(extent, terms),
+            rounds=Term(host, "rounds") if is_tuned else 1,
+            parts=Term(host, "rowParts") if takes_parts else 1,
         )
+        blocks = shares.block_dim
+        found = shares.values | {f: known[tensor] for tensor, f in layout.field_of.items()}
+        values = [
+            TilingValue(each.name, each.cpp_type, found.get(each.name, 0)) for each in layout.fields
+        ]
     else:
         blocks, values = kernel.launch(
             Term(host, "cores"), lambda extent: extent_term(extent, terms), known
         )
-        body.all(host.lines)
+    body.all(host.lines)
     for member in values:
         text = _text(member.value)
         if member.cpp_type != "int64_t" and not isinstance(member.value, int):
@@ -163,43 +166,6 @@ def _empty(kernel: VectorKernel, sizes: Mapping[str, str]) -> str:
     named = [e for e in kernel.domain.extents if not isinstance(e, int)]
     factors = [f for extent in named for f in extent.as_ordered_factors() if f.free_symbols]
     return " || ".join(f"{extent_cpp(factor, sizes)} == 0" for factor in dict.fromkeys(factors))
-
-
-def _vector_launch(
-    kernel: VectorKernel,
-    chip: Chip,
-    host: Host,
-    terms: Mapping[str, Term],
-    scalars: Mapping[str, str],
-    body: Text,
-    rounds: Number,
-    parts: Number,
-) -> tuple[Any, list[TilingValue]]:
-    """Return the cores and the tiling data of a vector kernel; what is computed for them is written
-    to `body`."""
-    plan = plan_of_types(kernel, host)
-    layout = replace(kernel.layout, plan=plan)
-    domain = plan.program.domain
-    columns = extent_term(domain.columns, terms)
-    batches = product(extent_term(extent, terms) for extent in domain.batches)
-    room = named("room", tile_for(plan, chip, columns))
-    body.all(host.lines)
-    host.lines.clear()
-    if isinstance(room, Term) and plan.program.schedule in ("rows", "down"):
-        body(f"if ({room.text} == 0) {{")
-        body("return 0;")
-        body("}")
-    rows = extent_term(domain.rows, terms)
-    cores = cores_for(plan, chip, columns * rows * batches, Term(host, "cores"))
-    shares = shares_of(layout, cores, room, columns, rows, batches, rounds, parts)
-    values: dict[str, Any] = dict(shares.values)
-    values |= tensor_values(layout, lambda extent: extent_term(extent, terms))
-    body.all(host.lines)
-    values |= {field: scalars[tensor] for tensor, field in layout.field_of.items()}
-    return shares.block_dim, [
-        TilingValue(member.name, member.cpp_type, values.get(member.name, 0))
-        for member in layout.fields
-    ]
 
 
 def bytes_text(tensor: Tensor, sizes: Mapping[str, str], element: str = "") -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         pack_values,
         row_stride,
         row_unit,
-        shares_of,
+        shares_at,
         tensor_values,
         tile_for,
     )
@@ -69,7 +69,7 @@ __all__ = [
     "row_unit",
     "run_plan",
     "run_steps",
-    "shares_of",
+    "shares_at",
     "tensor_values",
     "tile_for",
     "write_kernel",
@@ -82,7 +82,7 @@ __getattr__ = lazy_names(
         "launch": (
             *("LARGEST_REPEAT", "DoesNotFit", "Launch", "cores_for", "fill_values"),
             "launch_for",
-            *("pack_values", "row_stride", "row_unit", "shares_of"),
+            *("pack_values", "row_stride", "row_unit", "shares_at"),
             *("tensor_values", "tile_for"),
         ),
         "lines": ("in_lines",),

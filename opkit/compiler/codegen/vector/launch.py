@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from opkit.chips import REPEAT_BYTES, Chip
@@ -20,6 +20,7 @@ from ...ir import Dimension, evaluate, product
 from ..core_count import fair_cores
 from ..launch_numbers import (
     Number,
+    Term,
     both,
     choose,
     divide_up,
@@ -43,6 +44,7 @@ __all__ = [
     "pack_values",
     "row_stride",
     "row_unit",
+    "shares_at",
     "shares_of",
     "tensor_values",
     "tile_for",
@@ -163,31 +165,65 @@ def launch_for(
         the buffer.
         UsageError: rows are no multiple of the blocks that the chip copies.
     """
+
+    def extent_of(extent: Dimension) -> int:
+        return evaluate(extent, sizes)
+
+    if layout.copies_blocks:
+        _check_blocks(layout.plan, chip, extent_of(layout.plan.program.domain.columns))
+    cores = chip.count("cores.aiv") or chip.count("cores.aic")
+    shares = shares_at(
+        layout, chip, cores, extent_of, most_cores=choices.cores, rounds=choices.tiles or 1
+    )
+    shares.values.update({field: scalars[tensor] for tensor, field in layout.field_of.items()})
+    data = pack_values(layout, shares.values)
+    return Launch(shares.block_dim, data, shares.split, shares.values)
+
+
+def shares_at(
+    layout: TilingLayout,
+    chip: Chip,
+    cores: Number,
+    extent_of: Callable[[Dimension], Any],
+    *,
+    most_cores: int = 0,
+    rounds: Number = 1,
+    parts: Number = 1,
+) -> Shares:
+    """Return what each core of a launch does, with the tensors' sizes and strides.
+
+    Args:
+        cores: that the chip has.
+        extent_of: an extent as a number, or as a term of the host's C++.
+        most_cores: in place of as many as make the launch shortest.
+        rounds: into how many tiles the longest share of a core is cut, at least.
+        parts: into how many a row is cut, at least, where one kernel serves both.
+    Raises:
+        DoesNotFit: not even the least tile fits. The host's function returns 0 then.
+    """
     plan = layout.plan
     domain = plan.program.domain
-    columns = evaluate(domain.columns, sizes)
-    if layout.copies_blocks:
-        _check_blocks(plan, chip, columns)
-    batches = product(evaluate(extent, sizes) for extent in domain.batches)
-    room = tile_for(plan, chip, columns)
-    if room == 0:
+    columns = extent_of(domain.columns)
+    batches = product(extent_of(extent) for extent in domain.batches)
+    room = named("room", tile_for(plan, chip, columns))
+    if isinstance(room, Term):
+        if plan.program.schedule in ("rows", "down"):
+            room.host.lines += [f"if ({room.text} == 0) {{", "return 0;", "}"]
+    elif room == 0:
         need = plan.fixed_bytes() + int(plan.bytes_per_element() * 256)
         raise DoesNotFit(
             f"a row of {columns} elements takes more than the"
             f" {chip.count('memory.ub_bytes')} bytes of UB"
             f" ({need} bytes already for 256 elements)"
         )
-    cores = chip.count("cores.aiv") or chip.count("cores.aic")
-    rows = evaluate(domain.rows, sizes)
-    if choices.cores:
-        cores = least(cores, choices.cores)
-    else:
-        cores = cores_for(plan, chip, columns * rows * batches, cores)
-    rounds = choices.tiles or 1
-    shares = shares_of(layout, cores, room, columns, rows, batches, rounds)
-    fill_values(layout, shares.values, sizes, scalars)
-    data = pack_values(layout, shares.values)
-    return Launch(shares.block_dim, data, shares.split, shares.values)
+    rows = extent_of(domain.rows)
+    used = (
+        least(cores, most_cores)
+        if most_cores
+        else cores_for(plan, chip, columns * rows * batches, cores)
+    )
+    shares = shares_of(layout, used, room, columns, rows, batches, rounds, parts)
+    return replace(shares, values=shares.values | tensor_values(layout, extent_of))
 
 
 def shares_of(
