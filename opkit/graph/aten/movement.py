@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from opkit.compiler import Value
-from opkit.graph.aten.call import Call, Refused
+from opkit.graph.aten.call import Call, Operand, Refused
 
 __all__ = ["ROWS", "VIEWS"]
 
@@ -106,7 +108,38 @@ def _cat(c: Call, tensors: Sequence[Value], dim: int = 0) -> Value:
     given = [c.typed(x) for x in tensors if x.shape != (0,)]
     if len(given) == 1:
         return given[0]  # type: ignore[return-value]
-    return c.apply("concat", *given, axis=dim % len(c.shape))
+    axis = dim % len(c.shape)
+    bare, signs = _signs_of(c, given, axis)
+    joined = c.apply("concat", *bare, axis=axis)
+    if signs is None:
+        return joined
+    wide = c.constant(signs.reshape(-1, *(1,) * (len(c.shape) - axis - 1)))
+    return joined * c.typed(wide)
+
+
+def _signs_of(
+    c: Call, parts: Sequence[Operand], axis: int
+) -> tuple[Sequence[Operand], np.ndarray | None]:
+    """Return what is joined without the negations of some parts, and the sign of each index along
+    the axis; None where no part is negated.
+
+    A negated part is a kernel between two that move elements, as in the rotation of half a head; a
+    sign joins what reads the result, and the kernel that joins cuts its parts itself.
+    """
+    made = {node.output.name: node for node in c.builder.nodes}
+    bare: list[Operand] = []
+    signs: list[np.ndarray] = []
+    for part in parts:
+        assert isinstance(part, Value)
+        node = made.get(part.tensor.name)
+        is_negated = node is not None and node.operator == "neg" and "float" in part.dtype
+        extent = part.shape[axis]
+        if not isinstance(extent, int):
+            return parts, None
+        bare.append(c.builder.value(node.inputs[0]) if node and is_negated else part)
+        signs.append(np.full(extent, -1.0 if is_negated else 1.0, np.float32))
+    is_plain = all(mine is given for mine, given in zip(bare, parts, strict=True))
+    return bare, None if is_plain else np.concatenate(signs)
 
 
 def _stack(c: Call, tensors: Sequence[Value], dim: int = 0) -> Value:
