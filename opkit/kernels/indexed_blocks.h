@@ -13,9 +13,7 @@ using namespace AscendC;
 
 class IndexedBlocks {
  public:
-  static constexpr uint32_t kTile = 2048;             ///< numbers of a tile
-  static constexpr uint32_t kBlockBytes = 96 * 1024;  ///< of the table at once
-  static constexpr int64_t kMostMasks = 32;           ///< places that are worth a mask for each
+  static constexpr uint32_t kTile = 2048;  ///< numbers of a tile
 
   __aicore__ inline IndexedBlocks(GM_ADDR table, GM_ADDR plain, GM_ADDR index, const ElementsPlan& plan)
       : table_(table), plain_(plain), index_(index), p_(plan) {

@@ -36,6 +36,10 @@ struct RowsPlan {
 };
 
 constexpr uint32_t kMaxIndices = 4;
+/// Of the table that a core has at once, where it has blocks of it (IndexedBlocks).
+constexpr uint32_t kBlockBytes = 96 * 1024;
+/// Places that are worth a mask for each, where elements are put there.
+constexpr int64_t kMostMasks = 32;
 
 /// Elements of a table at places that tensors of numbers name, and a tensor with an element for each. Dim 0 is the
 /// innermost; strides count elements, and may be negative for the table.
@@ -51,7 +55,7 @@ struct ElementsPlan {
   uint32_t has_rows;       ///< dim 0 lies side by side on both sides, and no number changes along it
   uint32_t cores;          ///< that take part at most; 0: all
   uint32_t rows_together;  ///< put or added by one core: their elements fill whole lines of 64 bytes; 0: each by itself
-  uint32_t width;          ///< columns of the table that a core has all places of at once (IndexedBlocks); 0: it has not
+  uint32_t width;  ///< columns of the table that a core has all places of at once (IndexedBlocks); 0: it has not
   uint32_t reserved;
   int64_t table_offset;
   int64_t sizes[kCopyDims];

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         parse_driver_arguments,
         run_driver,
     )
-    from opkit.toolchain.flags import ARCH_MACROS, CCE_AICORE, chip_macros
+    from opkit.toolchain.flags import ARCH_MACROS, CCE_AICORE, chip_macros, kernel_flags
     from opkit.toolchain.health import Check, check_machine, install_missing
     from opkit.toolchain.home import CMAKE_DIR, find_home, home_variables
     from opkit.toolchain.image import (
@@ -128,6 +128,7 @@ __all__ = [
     "is_foreign",
     "is_kernel_template",
     "is_operator_for",
+    "kernel_flags",
     "load_project",
     "locked",
     "matching_close",
@@ -187,6 +188,7 @@ __getattr__ = lazy_names(
             "ARCH_MACROS",
             "CCE_AICORE",
             "chip_macros",
+            "kernel_flags",
         ),
         "health": (
             "Check",

@@ -25,6 +25,7 @@ from typing import IO
 import torch
 
 from opkit import emulator, kernels, log
+from opkit.chips import DEFAULT_CHIP, find_chip
 from opkit.errors import SetupError
 from opkit.folders import cache_folder
 
@@ -39,7 +40,6 @@ _FUNCTION_SOURCES = (
     "torch_npu/functions.py",
 )
 _UNITS = 2
-_OPTIMISE = {"vector_program.cpp": "-O2"}
 # Checked in a process of its own: a library that PyTorch does not take can end the process.
 _SMOKE_TEST = """
 import ctypes, sys, types, torch
@@ -169,6 +169,7 @@ def _kernel_key() -> str:
 
     headers = emulator.include_dir() / "opkit"
     parts = _contents(_KERNELS, _KERNELS.glob("*.*"))
+    parts += _contents(_PACKAGE, [_PACKAGE / "toolchain" / "flags.py"])
     parts += _contents(headers, [*headers.rglob("*.h"), *headers.rglob("*.inc")])
     return _digest([*parts, str(emulator.library_path()), *compiler_choice()])
 
@@ -193,7 +194,7 @@ def _backend_part(target: Path) -> _Part:
 
     root = Path(torch.__file__).parent
     # Without this definition some headers of ATen bring the declarations of all its operators.
-    flags = ["-std=c++20", "-fPIC", "-fvisibility=hidden", "-w", "-DAT_PER_OPERATOR_HEADERS"]
+    flags = ["-O1", "-std=c++20", "-fPIC", "-fvisibility=hidden", "-w", "-DAT_PER_OPERATOR_HEADERS"]
     flags += [f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"]
     flags += ["-isystem", str(root / "include"), "-I", str(emulator.include_dir())]
     folder = target.with_suffix(".parts")
@@ -211,11 +212,10 @@ def _backend_part(target: Path) -> _Part:
 
 
 def _kernel_part(target: Path) -> _Part:
-    from opkit.toolchain import Toolkit
+    from opkit.toolchain import Toolkit, find_compiler, kernel_flags
 
     toolkit = Toolkit.installed()
-    flags = ["-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-w", "-D__NPU_ARCH__=2201"]
-    flags += ["-D__CCE_AICORE__=220", "-ffp-contract=off", "-isystem", str(toolkit.include_dir)]
+    flags = [*kernel_flags(find_compiler(), toolkit, find_chip(DEFAULT_CHIP)), "-w"]
     link = [str(toolkit.library), f"-Wl,-rpath,{Path(str(toolkit.library)).parent}"]
     target.with_suffix(".parts").mkdir(exist_ok=True)
     return _part(target, [[path] for path in sorted(_KERNELS.glob("*.cpp"))], flags, link)
@@ -252,9 +252,8 @@ def _part(
     objects = {}
     for *before, source in units:
         made = folder / f"{source.stem}.o"
-        optimise = _OPTIMISE.get(source.name, "-O1")
         included = [word for path in before for word in ("-include", str(path))]
-        command = [*launcher, *argv, optimise, *flags, *included, "-c", str(source)]
+        command = [*launcher, *argv, *flags, *included, "-c", str(source)]
         # The object has its name when it is whole: whoever ends the build leaves no half of one.
         objects[made] = ["/bin/sh", "-c", '"$@" -o "$0.$$" && mv "$0.$$" "$0"', str(made), *command]
     return _Part(target, objects, [*argv, "-shared", "-s", *map(str, objects), *link], test)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
+import subprocess
+from itertools import accumulate
+from math import prod
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from opkit import compiler as oc
+from opkit import kernels
 from opkit.compiler import TensorSpec as Spec
+from opkit.compiler.launch.placed_moves import MOST_AXES, PlacedAxis, PlacedMove
 from opkit.errors import KernelFault
 from opkit.sanitizer import Check
+from opkit.toolchain import find_compiler
 
 RANDOM = np.random.default_rng(5)
 
@@ -170,3 +179,87 @@ def test_a_place_beyond_a_block_is_a_fault(place: int) -> None:
     )
     with pytest.raises(KernelFault):
         kernel(np.zeros((60, 70), np.float32), places)
+
+
+DIMS = ctypes.c_int64 * MOST_AXES
+KINDS = {"float32": 0, "float16": 1, "bfloat16": 2, "int32": 3, "int16": 4, "int8": 5, "int64": 8}
+
+
+class Indices(ctypes.Structure):
+    """`ElementsPlan::indices` of opkit/kernels/plans.h."""
+
+    _fields_ = (("strides", DIMS), ("size", ctypes.c_int64), ("table_stride", ctypes.c_int64))
+
+
+class ElementsPlan(ctypes.Structure):
+    """As opkit/kernels/plans.h has it; the library says whether its size is right."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint32) for name in ("element_bytes", "action", "kind", "index_count")),
+        *((name, ctypes.c_uint32) for name in ("index_bytes", "has_rows", "cores")),
+        *((name, ctypes.c_uint32) for name in ("rows_together", "width", "reserved")),
+        ("table_offset", ctypes.c_int64),
+        *((name, DIMS) for name in ("sizes", "plain_strides", "table_strides")),
+        ("indices", Indices * 4),
+    )
+
+
+@pytest.fixture(scope="module")
+def of_device(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    folder = tmp_path_factory.mktemp("block_width")
+    source, library = folder / "width.cpp", folder / "width.so"
+    source.write_text(
+        '#include "block_width.h"\nusing namespace opkit::kernels;\n'
+        'extern "C" uint32_t plan_bytes() { return sizeof(ElementsPlan); }\n'
+        'extern "C" uint32_t width(const ElementsPlan* p, int64_t cores, int64_t* units) {\n'
+        "  return block_width(*p, cores, *units);\n}\n"
+    )
+    flags = ["-std=c++17", "-shared", "-fPIC", "-I", str(Path(kernels.folder()))]
+    subprocess.run([*find_compiler().argv, *flags, str(source), "-o", str(library)], check=True)
+    return ctypes.CDLL(str(library))
+
+
+def steps(shape: tuple[int, ...]) -> list[int]:
+    """Return the steps of a contiguous tensor, the innermost first."""
+    return list(accumulate((1, *shape[::-1]), lambda a, b: a * b))[:-1]
+
+
+def test_the_compiler_and_the_device_cut_tables_alike(of_device: ctypes.CDLL) -> None:
+    # One rule stands in Python and in C++, and nothing held them together.
+    assert of_device.plan_bytes() == ctypes.sizeof(ElementsPlan)
+    random = np.random.default_rng(11)
+    widths = set()
+    for _ in range(4000):
+        rank = int(random.integers(1, MOST_AXES + 1))
+        plain = tuple(int(n) for n in random.choice([1, 2, 3, 8, 33, 64, 100, 2048], rank))
+        axis = int(random.integers(rank))
+        places = int(random.choice([1, 5, 64, 1000, 30000, 60000]))
+        table = (*plain[:axis], places, *plain[axis + 1 :])
+        table_steps = steps(table)
+        table_steps[rank - 1 - axis] = 0
+        index_steps = [0] * rank if random.random() < 0.1 else steps(plain)
+        rows = zip(plain[::-1], steps(plain), table_steps, index_steps, strict=True)
+        dtype = str(random.choice(list(KINDS)))
+        size = {"bfloat16": 2}.get(dtype) or np.dtype(dtype).itemsize
+        move = PlacedMove(
+            action=int(random.integers(3)),
+            axes=tuple(map(PlacedAxis._make, rows)),
+            has_rows=bool(random.random() < 0.1),
+            most_cores=0,
+            rows_together=1,
+            places=places,
+            place_step=prod(table[axis + 1 :]),
+        )
+        cores = int(random.integers(1, 49))
+        plan = ElementsPlan(size, move.action, KINDS[dtype], 1, 4, move.has_rows)
+        plan.sizes[:] = [*plain[::-1], *[1] * (MOST_AXES - rank)]
+        for at, each in enumerate(move.axes):
+            plan.plain_strides[at], plan.table_strides[at] = each.plain_step, each.table_step
+            plan.indices[0].strides[at] = each.index_step
+        plan.indices[0].size, plan.indices[0].table_stride = move.places, move.place_step
+        units = ctypes.c_int64(0)
+        width = of_device.width(ctypes.byref(plan), ctypes.c_int64(cores), ctypes.byref(units))
+        expected = move.block_width(size, dtype, cores)
+        assert (width, units.value if width else 0) == expected, (move, dtype, cores)
+        widths.add(width)
+    assert len(widths) > 20

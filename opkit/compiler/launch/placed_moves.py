@@ -19,12 +19,12 @@ _GATHER, _PUT, _ADD = 0, 1, 2
 _LINE_BYTES = 64
 """Of a core's data cache."""
 _BLOCK_BYTES = 96 * 1024
-"""Of the table that a core has at once: `IndexedBlocks::kBlockBytes`."""
+"""Of the table that a core has at once: `kBlockBytes` of `kernels/plans.h`."""
 _PICK_CYCLES, _PUT_CYCLES = 1, 24
 """Of an element that is picked by Gather, with its number, and of one that the scalar unit puts."""
 _MOST_WIDTH = 1024
 _MOST_MASKS = 32
-"""Places of which each has a mask: `IndexedBlocks::kMostMasks`."""
+"""Places of which each has a mask: `kMostMasks` of `kernels/plans.h`."""
 _LEAST_WORK = 64
 """Elements that a core is worth: the scalar unit takes some hundred cycles to go to one."""
 
@@ -77,7 +77,7 @@ class PlacedMove:
         """Return the columns of the table of which a core has all places at once, and how many
         such blocks there are; 0 columns where they do not fit a core or would not help.
 
-        `block_width` of `torch_npu/csrc/indexing.cpp` has the same rule.
+        `block_width` of `kernels/block_width.h` has the same rule for the torch device.
         """
         dims = [*self.axes, *[PlacedAxis(1, 0, 0, 0)] * (MOST_AXES - len(self.axes))]
         across, down = dims[0], dims[1]

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "block_width.h"
 #include "natives.h"
 #include "opkit/direct_launch.h"
 #include "special.h"
@@ -389,47 +390,6 @@ const char* roll(const OperatorHandle&, Stack* stack) {
 
 }  // namespace
 
-namespace {
-
-/// Whether elements are put by a mask for each place, as IndexedBlocks does.
-bool is_by_masks(const ElementsPlan& p) {
-  constexpr int64_t kMostMasks = 32;  // of IndexedBlocks
-  return p.action == ElementsPlan::kPut && p.indices[0].size <= kMostMasks &&
-         (p.element_bytes == 2 || p.element_bytes == 4);
-}
-
-/// The columns of the table of which a core has all places at once, and how many such blocks there are; 0 where they do
-/// not fit a core or would not help. `PlacedMove.block_width` of the compiler has the same rule.
-uint32_t block_width(const ElementsPlan& p, int64_t cores, int64_t& units) {
-  constexpr int64_t kBlockBytes = 96 * 1024, kMostWidth = 1024;
-  const int64_t places = p.indices[0].size, size = p.element_bytes;
-  const bool picks = p.action == ElementsPlan::kGather;
-  const auto kind = static_cast<kernels::Kind>(p.kind);
-  const bool is_float = kind == kernels::Kind::F32 || kind == kernels::Kind::F16 || kind == kernels::Kind::BF16;
-  if (p.index_count != 1 || p.has_rows || p.plain_strides[0] != 1 || p.indices[0].strides[0] != 1) return 0;
-  if ((picks && size != 2 && size != 4) || (p.action == ElementsPlan::kAdd && !is_float)) return 0;
-  int64_t outer = 1;
-  for (uint32_t d = 2; d < kernels::kCopyDims; ++d) outer *= p.sizes[d];
-  if (p.table_strides[0] == 0) {
-    units = outer * p.sizes[1];
-    return picks && places * size <= kBlockBytes && p.indices[0].table_stride == 1 && p.sizes[0] >= 64;
-  }
-  if (p.table_strides[0] != 1 || p.table_strides[1] != 0 || p.sizes[1] < 2) return 0;
-  // A row of the table, and of what is beside it, begins behind the one before.
-  if (p.indices[0].table_stride < p.sizes[0] || p.plain_strides[1] < p.sizes[0] ||
-      p.indices[0].strides[1] < p.sizes[0]) {
-    return 0;
-  }
-  const int64_t unit = is_by_masks(p) ? 64 : 32 / std::min<int64_t>(size, 4);
-  const int64_t largest = std::min(kBlockBytes / (places * size), kMostWidth) / unit * unit;
-  const int64_t fair = (p.sizes[0] * outer + cores - 1) / cores;
-  const int64_t width = std::min(largest, std::max(unit, (fair + unit - 1) / unit * unit));
-  if (width > 0) units = outer * ((p.sizes[0] + width - 1) / width);
-  return static_cast<uint32_t>(width);
-}
-
-}  // namespace
-
 const char* move_by_index(const char* op, uint32_t action, const at::Tensor& table, int64_t table_offset,
                           at::IntArrayRef sizes, at::IntArrayRef table_strides, const at::Tensor& plain,
                           at::IntArrayRef plain_strides, c10::ArrayRef<Pick> picks) {
@@ -486,12 +446,12 @@ const char* move_by_index(const char* op, uint32_t action, const at::Tensor& tab
   // Cycles of an element that is picked by Gather, with its number, and of one that the scalar unit puts.
   // Masks are two instructions for each place and 64 elements.
   const double cycles = action == ElementsPlan::kGather ? 1
-                        : is_by_masks(plan)             ? 1 + static_cast<double>(plan.indices[0].size) / 16
+                        : kernels::is_by_masks(plan)    ? 1 + static_cast<double>(plan.indices[0].size) / 16
                                                         : 24;
   const auto elements = static_cast<double>(rows * plan.sizes[0]);
   const opkit_core_work work{elements * cycles, elements * static_cast<double>(plan.element_bytes), 0};
   const int64_t worth = opkit_fair_cores(&work);
-  plan.width = block_width(plan, worth, units);
+  plan.width = kernels::block_width(plan, worth, units);
   // One that the scalar unit goes to takes some hundred cycles.
   constexpr int64_t kLeastWork = 64;
   const bool is_shared = action == ElementsPlan::kGather && !plan.has_rows;
