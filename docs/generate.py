@@ -94,6 +94,13 @@ def commands() -> str:
         command = group.get_command(context, name)
         assert command is not None
         parts.append(_command_text(name, command, context))
+        if isinstance(command, click.Group):
+            inner = click.Context(command, info_name=name, parent=context)
+            parts += [
+                _command_text(f"{name} {each}", one, context)
+                for each in command.list_commands(inner)
+                if (one := command.get_command(inner, each)) is not None
+            ]
     return "\n\n".join(parts)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
 _WANTS_SHOWN = 25
 _STEP_SECONDS = 120.0
 
@@ -45,50 +47,68 @@ class _How:
     """NAME=VALUE, for every CMake."""
 
 
-@click.command("compat", short_help="Try other people's samples, or scan which names they use.")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option(
-    "--scan",
-    is_flag=True,
-    help="Only read: which names are used, and which are here; of a library, what builds.",
+class _Modes(click.Group):
+    """The commands below; a folder alone is for `run`, and the flags of before are taken on."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, _with_mode(args) if args else args)
+
+
+_FLAGS = {"--scan": "scan", "--build": "build", "--unit-tests": "unit-tests", "--mutate": "mutate"}
+_MODES = ("run", "scan", "build", "unit-tests", "mutate")
+
+
+def _with_mode(args: list[str]) -> list[str]:
+    """Return a command line that begins with its mode, and say so where a flag stood for it."""
+    if args[0] in _MODES or args[0] in ("-h", "--help"):
+        return args
+    flags = [arg for arg in args if arg in _FLAGS]
+    if not flags:
+        return ["run", *args]
+    if len(flags) > 1:
+        raise UsageError(f"{' and '.join(flags)} do not go together")
+    mode = _FLAGS[flags[0]]
+    # What is mutated was checked without asking for it, and still is.
+    left_out = {flags[0], "--check"} if mode == "mutate" else {flags[0]}
+    if not {"-q", "--quiet"} & set(args):
+        click.echo(
+            f"opkit: {flags[0]} is a command now: opkit compat {mode} DIR. The flag goes in the"
+            " next version.",
+            err=True,
+        )
+    return [mode, *(arg for arg in args if arg not in left_out)]
+
+
+@click.group(
+    "compat",
+    cls=_Modes,
+    invoke_without_command=True,
+    short_help="Try other people's samples, or scan which names they use.",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.option(
-    "--unit-tests",
-    "unit_tests",
-    is_flag=True,
-    help="Try the kernel unit tests of a library of operators, written for the CPU twin.",
-)
-@click.option(
-    "--build",
-    "builds",
-    is_flag=True,
-    help="Build the operators of a library of operators, and count the causes of those that fail.",
-)
-@click.option(
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Try other people's samples, or scan which names they use.
+
+    A folder alone is for `run`.
+
+    Example: opkit compat samples -k "reduce and not sum" --timeout 60
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+_folder = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+_sample = click.option(
     "--sample",
     type=click.IntRange(min=1),
     metavar="N",
-    help="With --build, or --scan of a library: N operators drawn at random.",
+    help="N operators of a library, drawn at random.",
 )
-@click.option("--seed", type=int, default=0, metavar="N", help="With --sample: for the draw.")
-@click.option(
-    "--resume",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="With --build: a file of results, which are kept, and to which new ones are added.",
+_seed = click.option(
+    "--seed", type=int, default=0, metavar="N", help="With --sample: for the draw."
 )
-@chip_option("build for, with --build")
-@expression_option("samples whose path", "reduce and not sum")
-@jobs_option("Samples tried")
-@executor_option("Samples")
-@click.option(
-    "--timeout",
-    "seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="The limit of each step: data, build, run, check; 120 by default, with --build none.",
-)
-@click.option(
+_defines = click.option(
     "-D",
     "--define",
     "defines",
@@ -96,106 +116,216 @@ class _How:
     metavar="NAME=VALUE",
     help="An option for every sample's CMake, such as the address of something that it downloads.",
 )
+
+
+def _seconds(of: str, by_default: str) -> Callable[[_Command], _Command]:
+    return click.option(
+        "--timeout",
+        "seconds",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        help=f"The limit of {of}; {by_default} by default.",
+    )
+
+
+@command.command("run", short_help="Build, run and verify every sample below a folder.")
+@_folder
+@expression_option("samples whose path", "reduce and not sum")
+@jobs_option("Samples tried")
+@executor_option("Samples")
+@_seconds("each step: data, build, run, check", "120")
+@_defines
 @click.option(
     "--check", is_flag=True, help="Run every scenario under the checks of opkit check as well."
 )
-@click.option(
-    "--mutate",
-    is_flag=True,
-    help="Score the checks and the samples' own verifications on wrong versions of them.",
-)
 @common_options
-def command(
+def run(
     *,
     folder: Path,
-    scan: bool,
-    unit_tests: bool,
-    builds: bool,
-    sample: int | None,
-    seed: int,
-    resume: Path | None,
-    chip: str,
     expression: str | None,
     jobs: int | None,
     executor: str | None,
     seconds: float | None,
     defines: tuple[str, ...],
     check: bool,
-    mutate: bool,
     console: Console,
 ) -> None:
-    """Try other people's samples, or scan which names they use.
+    """Build, run and verify every sample below a folder.
 
     Every sample below DIR is copied aside, given its data, built with its own CMake, run in each
     of its scenarios and verified as its README says. One whose result nothing speaks for is
     "unverified". Exits 1 if any is wrong, faults, does not build or takes too long, and with
     --check if anything is found.
 
-    --mutate runs every sample that passes once for each mutant of its kernels, as opkit check
-    --mutate makes them, and says which of them a check or the sample's own verification notices.
-
-    --build builds every operator of a library that names the chip's family, into a folder that is
-    deleted. With --resume a survey goes on where it ended.
-
-    --unit-tests builds OPERATOR/tests/ut/op_kernel of a library with what runs kernels as
-    functions here (tikicpulib.h), and runs them.
-
-    Example: opkit compat samples -k "reduce and not sum" --timeout 60
+    Example: opkit compat run samples -k "reduce and not sum" --timeout 60
     """
     from opkit import compat
 
-    if not folder.is_dir():
-        raise UsageError(f"{folder}: there is no such folder")
-    wrong = [define for define in defines if not re.match(r"^\w+(?::\w+)?=", define)]
-    if wrong:
-        raise UsageError(f'-D "{wrong[0]}" gives no value', help="write -D NAME=VALUE")
-    if scan:
-        _scan(folder, expression, chip, sample, seed, console)
-        return
-    if builds:
-        from opkit.cli.parts import report_builds
-
-        if unit_tests or check or mutate or defines or executor is not None:
-            raise UsageError(
-                "--build goes with -k, -j, -c, --sample, --seed, --resume and --timeout only"
-            )
-        if not report_builds(
-            console,
-            folder,
-            chip=chip,
-            matching=expression,
-            sample=sample,
-            seed=seed,
-            resume=resume,
-            jobs=jobs,
-            seconds=seconds,
-        ):
-            raise click.exceptions.Exit(1)
-        return
-    limit = seconds or _STEP_SECONDS
-    if sample is not None or resume is not None:
-        raise UsageError("--sample and --resume go with --build")
-    if unit_tests:
-        from opkit.cli.parts import report_unit_tests
-
-        if mutate or defines or executor is not None:
-            raise UsageError("--mutate, -D and --executor are for samples, not for --unit-tests")
-        if not report_unit_tests(
-            console, folder, matching=expression, jobs=jobs, seconds=limit, check=check
-        ):
-            raise click.exceptions.Exit(1)
-        return
-    samples = _samples(folder, expression)
-    how = _How(chosen_executor(executor, jobs), limit, defines)
-    if mutate:
-        with tempfile.TemporaryDirectory(prefix="opkit-compat-mutate-") as name:
-            _mutate(samples, how, Path(name).resolve(), console)
-        return
+    samples, how = _asked(folder, expression, executor, jobs, seconds, defines)
     outcomes, found = _try(samples, how, check, console)
     missing = compat.wants([outcome.missing for outcome in outcomes if outcome.missing])
     _show_outcomes(outcomes, missing, found if check else None, console)
     if any(outcome.verdict in _failures() for outcome in outcomes) or any(found):
         raise click.exceptions.Exit(1)
+
+
+@command.command("mutate", short_help="Score the samples' own verifications on wrong versions.")
+@_folder
+@expression_option("samples whose path", "reduce and not sum")
+@jobs_option("Samples tried")
+@executor_option("Samples")
+@_seconds("each step: data, build, run, check", "120")
+@_defines
+@common_options
+def mutate(
+    *,
+    folder: Path,
+    expression: str | None,
+    jobs: int | None,
+    executor: str | None,
+    seconds: float | None,
+    defines: tuple[str, ...],
+    console: Console,
+) -> None:
+    """Score the samples' own verifications on wrong versions.
+
+    Every sample that passes runs once for each mutant of its kernels, as opkit check --mutate
+    makes them; which of them a check or the sample's own verification notices is said.
+
+    Example: opkit compat mutate samples -k gelu
+    """
+    samples, how = _asked(folder, expression, executor, jobs, seconds, defines)
+    with tempfile.TemporaryDirectory(prefix="opkit-compat-mutate-") as name:
+        _mutate(samples, how, Path(name).resolve(), console)
+
+
+@command.command("scan", short_help="Read which names kernels use, and which are here.")
+@_folder
+@expression_option("operators of a library whose path", "norm and not grad")
+@chip_option("read for")
+@_sample
+@_seed
+@common_options
+def scan(
+    *,
+    folder: Path,
+    expression: str | None,
+    chip: str,
+    sample: int | None,
+    seed: int,
+    console: Console,
+) -> None:
+    """Read which names kernels use, and which are here.
+
+    Of a library of operators, whose host code is read too: which of them should build.
+
+    Example: opkit compat scan my_kernels
+    """
+    _scan(_existing(folder), expression, chip, sample, seed, console)
+
+
+@command.command("build", short_help="Build the operators of a library, and count what fails.")
+@_folder
+@expression_option("operators whose path", "norm and not grad")
+@jobs_option("Files compiled")
+@chip_option("build for")
+@_sample
+@_seed
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="A file of results, which are kept, and to which new ones are added.",
+)
+@_seconds("an operator", "none")
+@common_options
+def build(
+    *,
+    folder: Path,
+    expression: str | None,
+    jobs: int | None,
+    chip: str,
+    sample: int | None,
+    seed: int,
+    resume: Path | None,
+    seconds: float | None,
+    console: Console,
+) -> None:
+    """Build the operators of a library, and count what fails.
+
+    Every operator that names the chip's family is built into a folder that is deleted. With
+    --resume a survey goes on where it ended. Exits 1 if one does not build.
+
+    Example: opkit compat build LIBRARY --sample 60 --resume results.jsonl
+    """
+    from opkit.cli.parts import report_builds
+
+    if not report_builds(
+        console,
+        _existing(folder),
+        chip=chip,
+        matching=expression,
+        sample=sample,
+        seed=seed,
+        resume=resume,
+        jobs=jobs,
+        seconds=seconds,
+    ):
+        raise click.exceptions.Exit(1)
+
+
+@command.command("unit-tests", short_help="Try the kernel unit tests of a library of operators.")
+@_folder
+@expression_option("operators whose path", "norm and not grad")
+@jobs_option("Operators tried")
+@_seconds("each step", "120")
+@click.option("--check", is_flag=True, help="Run every test under the checks of opkit check too.")
+@common_options
+def unit_tests(
+    *,
+    folder: Path,
+    expression: str | None,
+    jobs: int | None,
+    seconds: float | None,
+    check: bool,
+    console: Console,
+) -> None:
+    """Try the kernel unit tests of a library of operators.
+
+    They are written for the CPU twin: OPERATOR/tests/ut/op_kernel is built with what runs kernels
+    as functions here (tikicpulib.h), and run.
+
+    Example: opkit compat unit-tests LIBRARY -k norm
+    """
+    from opkit.cli.parts import report_unit_tests
+
+    limit = seconds or _STEP_SECONDS
+    if not report_unit_tests(
+        console, _existing(folder), matching=expression, jobs=jobs, seconds=limit, check=check
+    ):
+        raise click.exceptions.Exit(1)
+
+
+def _asked(
+    folder: Path,
+    expression: str | None,
+    executor: str | None,
+    jobs: int | None,
+    seconds: float | None,
+    defines: tuple[str, ...],
+) -> tuple[tuple[Sample, ...], _How]:
+    """Return the samples that are asked for, and how they are tried."""
+    wrong = [define for define in defines if not re.match(r"^\w+(?::\w+)?=", define)]
+    if wrong:
+        raise UsageError(f'-D "{wrong[0]}" gives no value', help="write -D NAME=VALUE")
+    samples = _samples(_existing(folder), expression)
+    return samples, _How(chosen_executor(executor, jobs), seconds or _STEP_SECONDS, defines)
+
+
+def _existing(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: there is no such folder")
+    return folder
 
 
 def _samples(folder: Path, expression: str | None) -> tuple[Sample, ...]:
@@ -361,7 +491,7 @@ def _scan(
     is_library = bool(operators_below(folder))
     if (expression is not None or sample is not None) and not is_library:
         raise UsageError(
-            "--scan reads all of DIR: -k and --sample choose among the operators of a library"
+            "scan reads all of DIR: -k and --sample choose among the operators of a library"
         )
     report = compat.scan(folder, chip=find_chip(chip))
     operators: tuple[OperatorScan, ...] = ()

@@ -21,7 +21,7 @@ def opkit(*arguments: str) -> int:
 
 def test_a_scan_shows_names_and_share(tmp_path: Path, capsys: Capture) -> None:
     shutil.copytree(DATA, tmp_path / "samples")
-    assert opkit("compat", str(tmp_path / "samples"), "--scan") == 0
+    assert opkit("compat", "scan", str(tmp_path / "samples")) == 0
     shown = capsys.readouterr().out
     assert "WishParams" in shown
     assert "4 of 5 kernels (80%) use no missing name" in shown
@@ -30,7 +30,7 @@ def test_a_scan_shows_names_and_share(tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_a_scan_as_json(capsys: Capture) -> None:
-    assert opkit("compat", str(DATA), "--scan", "--json") == 0
+    assert opkit("compat", "scan", str(DATA), "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["kernels"], found["complete"], found["share"]) == (5, 4, 0.8)
     assert {want["name"] for want in found["missing"]} == {"Wish", "WishParams"}
@@ -61,7 +61,26 @@ def test_wrong_calls_are_told(tmp_path: Path, capsys: Capture) -> None:
     assert "has no samples" in capsys.readouterr().err
     assert opkit("compat", str(DATA), "-k", "absent") == 2
     assert "names look like doubles" in capsys.readouterr().err
-    assert opkit("compat", str(DATA), "--scan", "-k", "lone") == 2
+    assert opkit("compat", "scan", str(DATA), "-k", "lone") == 2
+
+
+def test_the_flags_of_before_are_taken_on_with_a_note(capsys: Capture) -> None:
+    # Five modes in one command took each other's options, and refused them by hand.
+    assert opkit("compat", "scan", str(DATA), "--json") == 0
+    now = capsys.readouterr()
+    assert opkit("compat", str(DATA), "--scan", "--json") == 0
+    before = capsys.readouterr()
+    assert before.out == now.out and now.err == ""
+    assert "--scan is a command now: opkit compat scan DIR" in before.err
+    assert opkit("compat", "--scan", "--build", str(DATA)) == 2
+    assert "--scan and --build do not go together" in capsys.readouterr().err
+    assert opkit("compat", "scan", str(DATA), "--resume", "results.jsonl") == 2
+
+
+def test_a_folder_alone_is_for_run(tmp_path: Path, capsys: Capture) -> None:
+    for words in (("compat",), ("compat", "run")):
+        assert opkit(*words, "-j", "1", str(tmp_path)) == 2
+        assert "has no samples" in capsys.readouterr().err
 
 
 def test_missing_names_are_those_without_a_declaration(capsys: Capture) -> None:
@@ -83,6 +102,6 @@ def test_missing_names_stand_by_class_with_totals(capsys: Capture) -> None:
 
 @pytest.mark.slow
 def test_mutants_of_a_sample_are_scored(capsys: Capture) -> None:
-    assert opkit("compat", str(DATA), "-k", "doubles", "--mutate", "-j", "2", "--json") == 0
+    assert opkit("compat", "mutate", str(DATA), "-k", "doubles", "-j", "2", "--json") == 0
     (report,) = json.loads(capsys.readouterr().out)
     assert report["killed"] > 0

@@ -1,4 +1,4 @@
-"""`opkit compat --build`: a survey of a library that can be taken up again."""
+"""`opkit compat build`: a survey of a library that can be taken up again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIBRARY = Path(__file__).parents[1] / "toolchain" / "data" / "library"
 
 
 def survey(*arguments: str) -> Result:
-    return CliRunner().invoke(command, ["--build", "--json", *arguments])
+    return CliRunner().invoke(command, ["build", "--json", *arguments])
 
 
 def test_what_is_known_is_not_built_again(tmp_path: Path) -> None:
@@ -82,10 +82,10 @@ def test_a_file_that_is_no_survey_and_a_folder_without_operators_are_refused(
     known.write_text("[1]\n")
     with pytest.raises(UsageError, match="is no file of results"):
         CliRunner().invoke(
-            command, ["--build", str(LIBRARY), "--resume", str(known)], catch_exceptions=False
+            command, ["build", str(LIBRARY), "--resume", str(known)], catch_exceptions=False
         )
     with pytest.raises(UsageError, match="has no operator for ascend910b"):
-        CliRunner().invoke(command, ["--build", str(tmp_path)], catch_exceptions=False)
+        CliRunner().invoke(command, ["build", str(tmp_path)], catch_exceptions=False)
 
 
 @pytest.mark.slow

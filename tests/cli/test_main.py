@@ -53,8 +53,9 @@ def test_every_help_has_an_example(name: str, capsys: pytest.CaptureFixture[str]
 def test_every_command_takes_the_common_options(name: str) -> None:
     command = group.get_command(click.Context(group), name)
     assert command is not None
-    options = {option for parameter in command.params for option in parameter.opts}
-    assert {"--json", "-v", "--verbose", "-q", "--quiet"} <= options
+    for one in command.commands.values() if isinstance(command, click.Group) else (command,):
+        options = {option for parameter in one.params for option in parameter.opts}
+        assert {"--json", "-v", "--verbose", "-q", "--quiet"} <= options, one.name
 
 
 def test_every_command_file_is_in_the_table() -> None:

@@ -1,4 +1,4 @@
-"""What `opkit check --mutate` and `opkit compat --mutate` share, and the former."""
+"""What `opkit check --mutate` and `opkit compat mutate` share, and the former."""
 
 from __future__ import annotations
 

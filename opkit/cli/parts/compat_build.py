@@ -1,4 +1,4 @@
-"""`opkit compat --build`: which operators of a library build; a survey can be taken up again."""
+"""`opkit compat build`: which operators of a library build; a survey can be taken up again."""
 
 from __future__ import annotations
 

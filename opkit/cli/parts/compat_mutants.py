@@ -1,4 +1,4 @@
-"""`opkit compat --mutate`: the checks and the samples' own verifications, scored on mutants."""
+"""`opkit compat mutate`: the checks and the samples' own verifications, scored on mutants."""
 
 from __future__ import annotations
 

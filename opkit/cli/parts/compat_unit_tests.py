@@ -1,4 +1,4 @@
-"""`opkit compat --unit-tests`: kernel unit tests of a library, one line an operator."""
+"""`opkit compat unit-tests`: kernel unit tests of a library, one line an operator."""
 
 from __future__ import annotations
 
