@@ -124,6 +124,9 @@ def __getattr__(name: str) -> Any:
     # As torch.cuda's: torch.utils.checkpoint keeps the state of random numbers where it is true.
     if name == "_initialized":
         return is_initialized()
+    # torch.compile keeps and restores the state of what draws by chance through it.
+    if name == "default_generators":
+        return tuple(_generator(index) for index in range(device_count()))
     raise AttributeError(f"module 'torch.npu' has no attribute '{name}'")
 
 
@@ -352,6 +355,11 @@ def _generator(device: Any = None) -> torch.Generator:
     load()
     generator: torch.Generator = torch.ops.opkit_npu.default_generator(device_index(device))
     return generator
+
+
+def _get_generator(device: torch.device) -> torch.Generator:
+    # PyTorch's name for it.
+    return _generator(device)
 
 
 def manual_seed(seed: int) -> None:

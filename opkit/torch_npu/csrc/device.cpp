@@ -1,7 +1,6 @@
 // Allocator, guard, hooks, generators, streams and events of the device "npu".
 #include "device.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/GeneratorForPrivateuseone.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
@@ -292,48 +291,50 @@ struct GuardImpl final : public c10::impl::DeviceGuardImplInterface {
   }
 };
 
-/// Random numbers of the device. Kernels draw by Philox, from the seed and a number for each stream; operators that
-/// fall back draw from the CPU's engine, which this generator therefore has too.
-class NpuGenerator final : public at::CPUGeneratorImpl {
+/// Random numbers of the device: a seed, and how many tensors it has filled, which is the stream of the next one. The
+/// state is both, eight bytes each, as torch.distributed.tensor takes it apart.
+class NpuGenerator final : public c10::GeneratorImpl {
  public:
-  explicit NpuGenerator(c10::DeviceIndex device) {
-    device_ = c10::Device(kDevice, device);
-    key_set_ = c10::DispatchKeySet(c10::DispatchKey::PrivateUse1);
-  }
+  explicit NpuGenerator(c10::DeviceIndex device)
+      : c10::GeneratorImpl(c10::Device(kDevice, device), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)) {}
   void set_current_seed(uint64_t seed) override {
-    at::CPUGeneratorImpl::set_current_seed(seed);
+    seed_ = seed;
     streams_ = 0;
   }
+  uint64_t current_seed() const override { return seed_; }
+  uint64_t seed() override {
+    set_current_seed(c10::detail::getNonDeterministicRandom());
+    return seed_;
+  }
+  void set_offset(uint64_t offset) override { streams_ = offset; }
+  uint64_t get_offset() const override { return streams_; }
   uint64_t next_stream() { return streams_++; }
 
-  // The state is that of the engine, and the number of streams behind it.
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
-    const at::Tensor engine(at::CPUGeneratorImpl::get_state());
-    at::Tensor state = at::detail::empty_cpu({engine.numel() + kStreamBytes}, at::kByte);
+    const at::Tensor state = at::detail::empty_cpu({2 * kWordBytes}, at::kByte);
     auto* bytes = static_cast<char*>(state.data_ptr());
-    std::memcpy(bytes, engine.data_ptr(), engine.numel());
-    std::memcpy(bytes + engine.numel(), &streams_, kStreamBytes);
+    std::memcpy(bytes, &seed_, kWordBytes);
+    std::memcpy(bytes + kWordBytes, &streams_, kWordBytes);
     return state.getIntrusivePtr();
   }
   void set_state(const c10::TensorImpl& state) override {
     at::detail::check_rng_state(state);
-    const int64_t engine_bytes = at::Tensor(at::CPUGeneratorImpl::get_state()).numel();
-    if (state.numel() != engine_bytes + kStreamBytes) return at::CPUGeneratorImpl::set_state(state);
-    at::Tensor engine = at::detail::empty_cpu({engine_bytes}, at::kByte);
+    TORCH_CHECK(state.numel() == 2 * kWordBytes, "the state of npu's random numbers has ", 2 * kWordBytes,
+                " bytes, a seed and an offset; this one has ", state.numel());
     const auto* bytes = static_cast<const char*>(state.data());
-    std::memcpy(engine.data_ptr(), bytes, engine_bytes);
-    std::memcpy(&streams_, bytes + engine_bytes, kStreamBytes);
-    at::CPUGeneratorImpl::set_state(*engine.unsafeGetTensorImpl());
+    std::memcpy(&seed_, bytes, kWordBytes);
+    std::memcpy(&streams_, bytes + kWordBytes, kWordBytes);
   }
 
  private:
-  static constexpr int64_t kStreamBytes = sizeof(uint64_t);
+  static constexpr int64_t kWordBytes = sizeof(uint64_t);
   NpuGenerator* clone_impl() const override {
     auto* made = new NpuGenerator(device_.index());
-    const c10::intrusive_ptr<c10::TensorImpl> state = get_state();
-    made->set_state(*state);
+    made->seed_ = seed_;
+    made->streams_ = streams_;
     return made;
   }
+  uint64_t seed_ = c10::default_rng_seed_val;
   uint64_t streams_ = 0;
 };
 

@@ -178,33 +178,17 @@ class CpuView {
   std::vector<at::Tensor> kept_;  // results whose storages are keys above
 };
 
-/// The state of a generator of the device, lent to one of the CPU for the time of a call.
-class LentGenerator {
- public:
-  ~LentGenerator() {
-    if (!own_.defined()) return;
-    const std::lock_guard<std::mutex> guard(own_.mutex());
-    move_state(*at::check_generator<at::CPUGeneratorImpl>(seen_),
-               *static_cast<at::CPUGeneratorImpl*>(own_.unsafeGetGeneratorImpl()));
-  }
-  c10::IValue see(const at::Generator& generator) {
-    own_ = generator;
-    seen_ = at::make_generator<at::CPUGeneratorImpl>();
-    const std::lock_guard<std::mutex> guard(own_.mutex());
-    move_state(*static_cast<at::CPUGeneratorImpl*>(own_.unsafeGetGeneratorImpl()),
-               *at::check_generator<at::CPUGeneratorImpl>(seen_));
-    return c10::IValue(seen_);
-  }
-
- private:
-  static void move_state(at::CPUGeneratorImpl& from, at::CPUGeneratorImpl& to) {
-    to.set_engine(from.engine());
-    to.set_next_float_normal_sample(from.next_float_normal_sample());
-    to.set_next_double_normal_sample(from.next_double_normal_sample());
-  }
-  at::Generator own_;
-  at::Generator seen_;
-};
+/// A generator of the CPU for one call, of a seed that the device's generator and its next stream give.
+c10::IValue cpu_generator(c10::DeviceIndex device, const c10::IValue& own) {
+  const auto [seed, stream] = next_random_stream(device, own);
+  // The finaliser of splitmix64: the CPU's engine takes but the low half of a seed.
+  const auto mixed = [](uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+  };
+  return c10::IValue(at::make_generator<at::CPUGeneratorImpl>(mixed(seed + mixed(stream + 0x9e3779b97f4a7c15u))));
+}
 
 bool is_generator(const c10::Argument& argument) {
   const auto optional = argument.type()->cast<c10::OptionalType>();
@@ -348,14 +332,10 @@ void run_on_cpu(const c10::OperatorHandle& op, c10::Stack* stack, const char* re
       stack, first);
   for (size_t i = first; i < stack->size(); ++i) (*stack)[i] = see_value(view, replaced, (*stack)[i]);
   {
-    LentGenerator lent;
     for (size_t i = first; i < stack->size(); ++i) {
       if (!is_generator(op.schema().arguments()[i - first])) continue;
       c10::IValue& value = (*stack)[i];
-      const at::Generator given = value.isNone()
-                                      ? at::globalContext().defaultGenerator(c10::Device(kDevice, view.device()))
-                                      : value.toGenerator();
-      if (given.device().type() == kDevice) value = lent.see(given);
+      if (value.isNone() || value.toGenerator().device().type() == kDevice) value = cpu_generator(view.device(), value);
     }
     const DeviceMemoryForCpu results_in(view.device());
     widened = call_on_cpu(op, stack);

@@ -1,0 +1,501 @@
+"""Forty architectures on `npu`: each in a process of its own, small, with random weights.
+
+    python benchmarks/npu_architectures.py [NAME ...] [--steps 20] [--limit 300] [--skip compile]
+
+Ten of text, ten of vision, five of audio, five of diffusion, five of tables, graphs and
+recommendation, five recurrent or with a state: classes of transformers, timm and diffusers, and of
+`architectures_own.py` beside this file. A row has the largest difference of the outputs from the
+CPU's and of the losses of AdamW's steps (as a share of the first), the share of the calls that
+kernels serve, what else was tried (autocast in bfloat16, checkpointing, generate, torch.compile)
+and the seconds. Agrees: no further off than 1e-3. What fails is named, and what the CPU took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import importlib
+import json
+import multiprocessing
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from architectures_own import OWN
+from table import print_figure, print_head
+from torch import nn
+
+LIMIT = 1e-3
+WORDS = 64
+SIZES = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+}
+Made = tuple[nn.Module, dict[str, torch.Tensor]]
+
+
+def _without_chance(config: Any) -> Any:
+    """Set all that is dropped or masked by chance to zero."""
+    for key, value in config.to_dict().items():
+        is_chance = "drop" in key or key in ("mask_time_prob", "mask_feature_prob")
+        if is_chance and isinstance(value, float):
+            setattr(config, key, 0.0)
+    return config
+
+
+def _hugging(model: str, config: str, given: Callable[[], dict[str, Any]], **sizes: Any) -> Made:
+    t = importlib.import_module("transformers")
+    made = getattr(t, model)(_without_chance(getattr(t, config)(**sizes)))
+    return made, given()
+
+
+def _tokens() -> dict[str, Any]:
+    ids = torch.randint(3, WORDS, (2, 12))
+    return {"input_ids": ids, "labels": ids}
+
+
+def _classes() -> dict[str, Any]:
+    return {"input_ids": torch.randint(3, WORDS, (2, 12)), "labels": torch.tensor([0, 1])}
+
+
+def _image(side: int = 32) -> dict[str, Any]:
+    return {"pixel_values": torch.randn(2, 3, side, side), "labels": torch.tensor([0, 1])}
+
+
+def _wave() -> dict[str, Any]:
+    return {"input_values": torch.randn(2, 1600), "labels": torch.tensor([0, 1])}
+
+
+def _text(model: str, config: str, **sizes: Any) -> Callable[[], Made]:
+    ends = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+    return lambda: _hugging(model, config, _tokens, vocab_size=WORDS, **ends, **{**SIZES, **sizes})
+
+
+def _classifier(model: str, config: str, **sizes: Any) -> Callable[[], Made]:
+    return lambda: _hugging(model, config, _classes, vocab_size=WORDS, **{**SIZES, **sizes})
+
+
+def _vision(model: str, config: str, **sizes: Any) -> Callable[[], Made]:
+    return lambda: _hugging(model, config, _image, image_size=32, num_labels=4, **sizes)
+
+
+def _timm(name: str, side: int = 32, **options: Any) -> Callable[[], Made]:
+    def make() -> Made:
+        timm = importlib.import_module("timm")
+        given = {"x": torch.randn(2, 3, side, side)}
+        return timm.create_model(name, num_classes=4, **options), given
+
+    return make
+
+
+def _sound(model: str, config: str) -> Callable[[], Made]:
+    convolutions = {"conv_dim": (16, 16), "conv_kernel": (10, 4), "conv_stride": (5, 4)}
+    more = {"num_conv_pos_embeddings": 8, "num_conv_pos_embedding_groups": 2, "num_labels": 4}
+    more |= {"classifier_proj_size": 16, "vocab_size": WORDS}
+    return lambda: _hugging(model, config, _wave, **SIZES, **convolutions, **more)
+
+
+def _whisper() -> Made:
+    def given() -> dict[str, Any]:
+        return {"input_features": torch.randn(1, 16, 60), "labels": torch.randint(3, WORDS, (1, 8))}
+
+    sizes = {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "num_mel_bins": 16}
+    sizes |= {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "vocab_size": WORDS}
+    sizes |= {"encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "max_source_positions": 30}
+    sizes |= {"max_target_positions": 32, "decoder_start_token_id": 1, "pad_token_id": 0}
+    sizes |= {"bos_token_id": 1, "eos_token_id": 2}
+    made = _hugging("WhisperForConditionalGeneration", "WhisperConfig", given, **sizes)
+    made[0].generation_config.suppress_tokens = None
+    made[0].generation_config.begin_suppress_tokens = None
+    return made
+
+
+def _spectrogram() -> Made:
+    def given() -> dict[str, Any]:
+        return {"input_values": torch.randn(2, 40, 16), "labels": torch.tensor([0, 1])}
+
+    sizes = {**SIZES, "max_length": 40, "num_mel_bins": 16, "num_labels": 4, "patch_size": 8}
+    return _hugging("ASTForAudioClassification", "ASTConfig", given, **sizes)
+
+
+def _bart(model: str, config: str) -> Callable[[], Made]:
+    sizes = {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "vocab_size": WORDS}
+    sizes |= {"encoder_attention_heads": 4, "decoder_attention_heads": 4}
+    sizes |= {"encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "max_position_embeddings": 32}
+    sizes |= {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+    sizes |= {"decoder_start_token_id": 1, "forced_eos_token_id": None}
+    return lambda: _hugging(model, config, _tokens, **sizes)
+
+
+def _clip() -> Made:
+    def given() -> dict[str, Any]:
+        images = {"pixel_values": torch.randn(2, 3, 32, 32), "return_loss": True}
+        return {"input_ids": torch.randint(3, WORDS, (2, 8)), **images}
+
+    text = {**SIZES, "vocab_size": WORDS, "max_position_embeddings": 16, "eos_token_id": 2}
+    sight = {**SIZES, "image_size": 32, "patch_size": 8}
+    sizes = {"text_config": text, "vision_config": sight, "projection_dim": 16}
+    return _hugging("CLIPModel", "CLIPConfig", given, **sizes)
+
+
+def _diffuser(model: str, given: Callable[[], dict[str, Any]], **sizes: Any) -> Callable[[], Made]:
+    def make() -> Made:
+        diffusers = importlib.import_module("diffusers")
+        return getattr(diffusers, model)(**sizes), given()
+
+    return make
+
+
+def _noise(**more: Any) -> Callable[[], dict[str, Any]]:
+    def given() -> dict[str, Any]:
+        return {"sample": torch.randn(1, 3, 16, 16), "timestep": torch.tensor([7]), **more}
+
+    return given
+
+
+_BLOCKS = {"block_out_channels": (16, 32), "norm_num_groups": 8, "layers_per_block": 1}
+_SWIN = {"embed_dim": 16, "depths": [2, 2], "num_heads": [2, 4], "window_size": 4, "patch_size": 2}
+_SEG = {
+    "depths": [1, 1, 1, 1],
+    "hidden_sizes": [8, 16, 24, 32],
+    "num_attention_heads": [1, 2, 3, 4],
+}
+_SEG |= {"decoder_hidden_size": 16}
+_ENCODE = {"in_channels": 3, "out_channels": 3, **_BLOCKS}
+
+MODELS: dict[str, tuple[str, Callable[[], Made]]] = {
+    "Llama": ("text", _text("LlamaForCausalLM", "LlamaConfig", num_key_value_heads=2)),
+    "BERT": ("text", _text("BertForMaskedLM", "BertConfig")),
+    "GPT-2": (
+        "text",
+        _text("GPT2LMHeadModel", "GPT2Config", n_embd=32, n_layer=2, n_head=4, n_positions=32),
+    ),
+    "T5": (
+        "text",
+        _text(
+            "T5ForConditionalGeneration",
+            "T5Config",
+            d_model=32,
+            d_kv=8,
+            d_ff=48,
+            num_layers=2,
+            num_heads=4,
+            decoder_start_token_id=0,
+        ),
+    ),
+    "Mixtral": (
+        "text",
+        _text("MixtralForCausalLM", "MixtralConfig", num_key_value_heads=2, num_local_experts=4),
+    ),
+    "Qwen3": ("text", _text("Qwen3ForCausalLM", "Qwen3Config", num_key_value_heads=2, head_dim=8)),
+    "Gemma2": (
+        "text",
+        _text("Gemma2ForCausalLM", "Gemma2Config", num_key_value_heads=2, head_dim=8),
+    ),
+    "DeBERTa-v2": ("text", _classifier("DebertaV2ForSequenceClassification", "DebertaV2Config")),
+    "BART": ("text", _bart("BartForConditionalGeneration", "BartConfig")),
+    "GPT-NeoX": ("text", _text("GPTNeoXForCausalLM", "GPTNeoXConfig")),
+    "ViT": ("vision", _vision("ViTForImageClassification", "ViTConfig", patch_size=8, **SIZES)),
+    "Swin": ("vision", _vision("SwinForImageClassification", "SwinConfig", **_SWIN)),
+    "SegFormer": (
+        "vision",
+        lambda: _hugging(
+            "SegformerForImageClassification", "SegformerConfig", _image, num_labels=4, **_SEG
+        ),
+    ),
+    "CLIP": ("vision", _clip),
+    "ResNet-18": ("vision", _timm("resnet18", zero_init_last=False)),
+    "ConvNeXt": ("vision", _timm("convnext_atto", dims=(8, 16, 24, 32), depths=(1, 1, 1, 1))),
+    "MobileNetV3": ("vision", _timm("mobilenetv3_small_050")),
+    "RegNet": ("vision", _timm("regnetx_002")),
+    "MLP-Mixer": (
+        "vision",
+        _timm("mixer_s32_224", img_size=32, patch_size=8, num_blocks=2, embed_dim=32),
+    ),
+    "EfficientNet": ("vision", _timm("efficientnet_lite0", channel_multiplier=0.25)),
+    "wav2vec 2.0": ("audio", _sound("Wav2Vec2ForSequenceClassification", "Wav2Vec2Config")),
+    "HuBERT": ("audio", _sound("HubertForSequenceClassification", "HubertConfig")),
+    "WavLM": ("audio", _sound("WavLMForSequenceClassification", "WavLMConfig")),
+    "Whisper": ("audio", _whisper),
+    "AST": ("audio", _spectrogram),
+    "UNet2D": (
+        "diffusion",
+        _diffuser(
+            "UNet2DModel",
+            _noise(),
+            sample_size=16,
+            in_channels=3,
+            out_channels=3,
+            **_BLOCKS,
+            down_block_types=("DownBlock2D", "AttnDownBlock2D"),
+            up_block_types=("AttnUpBlock2D", "UpBlock2D"),
+        ),
+    ),
+    "UNet2D, conditioned": (
+        "diffusion",
+        _diffuser(
+            "UNet2DConditionModel",
+            _noise(encoder_hidden_states=torch.randn(1, 4, 16)),
+            sample_size=16,
+            in_channels=3,
+            out_channels=3,
+            cross_attention_dim=16,
+            attention_head_dim=8,
+            **_BLOCKS,
+            down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"),
+            up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"),
+        ),
+    ),
+    "AutoencoderKL": (
+        "diffusion",
+        _diffuser(
+            "AutoencoderKL",
+            lambda: {"sample": torch.randn(1, 3, 16, 16)},
+            **_ENCODE,
+            down_block_types=("DownEncoderBlock2D",) * 2,
+            up_block_types=("UpDecoderBlock2D",) * 2,
+        ),
+    ),
+    "DiT": (
+        "diffusion",
+        _diffuser(
+            "DiTTransformer2DModel",
+            lambda: {
+                "hidden_states": torch.randn(1, 4, 8, 8),
+                "timestep": torch.tensor([7]),
+                "class_labels": torch.tensor([1]),
+            },
+            num_attention_heads=2,
+            attention_head_dim=8,
+            num_layers=2,
+            sample_size=8,
+            num_embeds_ada_norm=10,
+        ),
+    ),
+    "VQModel": (
+        "diffusion",
+        _diffuser(
+            "VQModel",
+            lambda: {"sample": torch.randn(1, 3, 16, 16)},
+            **_ENCODE,
+            num_vq_embeddings=16,
+            latent_channels=3,
+            down_block_types=("DownEncoderBlock2D",) * 2,
+            up_block_types=("UpDecoderBlock2D",) * 2,
+        ),
+    ),
+    **{name: ("tables", make) for name, make in OWN["tables"].items()},
+    **{name: ("recurrent", make) for name, make in OWN["recurrent"].items()},
+    "Mamba": (
+        "recurrent",
+        _text("MambaForCausalLM", "MambaConfig", state_size=8, time_step_rank=4),
+    ),
+    "Mamba-2": (
+        "recurrent",
+        _text(
+            "Mamba2ForCausalLM",
+            "Mamba2Config",
+            state_size=8,
+            num_heads=4,
+            head_dim=16,
+            n_groups=1,
+            chunk_size=8,
+        ),
+    ),
+    "RWKV": ("recurrent", _text("RwkvForCausalLM", "RwkvConfig", context_length=32)),
+}
+
+
+def _first(results: Any) -> torch.Tensor:
+    """The first tensor of floats in what a model returns, beside its loss."""
+    if isinstance(results, torch.Tensor):
+        return results
+    values = results.values() if hasattr(results, "values") else vars(results).values()
+    for value in list(values):
+        if isinstance(value, torch.Tensor) and value.is_floating_point() and value.dim() > 0:
+            return value
+    raise TypeError(f"{type(results).__name__} has no tensor")
+
+
+def _loss(results: Any) -> torch.Tensor:
+    loss = getattr(results, "loss", None)
+    if loss is None and hasattr(results, "keys") and "loss" in results:
+        loss = results["loss"]
+    return loss if loss is not None else _first(results).float().square().mean()
+
+
+def _on(value: Any, device: str) -> Any:
+    return value.to(device) if isinstance(value, torch.Tensor) else value
+
+
+def _train(model: nn.Module, given: dict[str, Any], device: str, steps: int) -> tuple[Any, ...]:
+    model = copy.deepcopy(model).to(device)
+    given = {key: _on(value, device) for key, value in given.items()}
+    with torch.no_grad():
+        output = _first(model.eval()(**given)).cpu().double()
+    model.train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = _loss(model(**given))
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return output, losses, model, given
+
+
+def _more(model: Any, given: dict[str, Any], skipped: list[str]) -> dict[str, str]:
+    """What else a trainer does, each with "" or how it failed."""
+    model.eval()
+
+    def cast() -> None:
+        with torch.autocast("npu", dtype=torch.bfloat16):
+            loss = _loss(model(**given))
+        loss.backward()
+        assert loss.isfinite().item()
+
+    def keep() -> None:
+        model.train()
+        model.gradient_checkpointing_enable()
+        _loss(model(**given)).backward()
+        model.gradient_checkpointing_disable()
+        model.eval()
+
+    def write() -> None:
+        names = ("input_ids", "input_features")
+        found = {key: value for key, value in given.items() if key in names}
+        there = model.generate(**found, max_new_tokens=4, do_sample=False).cpu()
+        here = copy.deepcopy(model).to("cpu")
+        found = {key: value.cpu() for key, value in found.items()}
+        assert torch.equal(there, here.generate(**found, max_new_tokens=4, do_sample=False))
+
+    def compiled() -> None:
+        with torch.no_grad():
+            wanted = _first(model(**given))
+            got = _first(torch.compile(model, backend="opkit")(**given))
+        torch.testing.assert_close(got, wanted, atol=1e-3, rtol=1e-3)
+
+    tried: dict[str, Callable[[], None]] = {"autocast": cast}
+    if getattr(model, "supports_gradient_checkpointing", False):
+        tried["checkpointing"] = keep
+    if getattr(model, "can_generate", lambda: False)():
+        tried["generate"] = write
+    tried["compile"] = compiled
+    tried = {name: call for name, call in tried.items() if name not in skipped}
+    found = {}
+    for name, call in tried.items():
+        try:
+            call()
+            found[name] = ""
+        except Exception as error:
+            found[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    return found
+
+
+def run_one(name: str, steps: int, skipped: list[str]) -> dict[str, Any]:
+    """Return what one model's run gave, as JSON has it."""
+    torch.manual_seed(0)
+    model, given = MODELS[name][1]()
+    output, losses, _, _ = _train(model, given, "cpu", steps)
+    torch.npu.init()
+    torch.npu.reset_fallbacks()
+    begin = time.perf_counter()
+    there, own_losses, trained, moved = _train(model, given, "npu", steps)
+    seconds = time.perf_counter() - begin
+    rows = torch.npu.kernel_calls()
+    native, cpu = sum(row.native for row in rows), sum(row.fallback for row in rows)
+    scale = max(abs(losses[0]), 1e-3)
+    return {
+        "output": ((there - output).abs().max() / output.abs().max().clamp(min=1e-3)).item(),
+        "loss": max(abs(a - b) for a, b in zip(losses, own_losses, strict=True)) / scale,
+        "native": native,
+        "cpu": cpu,
+        "seconds": seconds,
+        "fallbacks": {
+            row.operator: [row.fallback, "; ".join(row.reasons)] for row in torch.npu.fallbacks()
+        },
+        "more": _more(trained, moved, skipped),
+    }
+
+
+def _send(name: str, steps: int, skipped: list[str], answer: Any) -> None:
+    try:
+        answer.send(run_one(name, steps, skipped))
+    except Exception as error:
+        text = " ".join(str(error).split())
+        answer.send({"failed": f"{type(error).__name__}: {text[:300]}"})
+
+
+def _run_apart(name: str, steps: int, skipped: list[str], limit: float) -> dict[str, Any]:
+    """Run a model in a fork of this process, which has imported what all of them need."""
+    processes = multiprocessing.get_context("fork")
+    ours, theirs = processes.Pipe(duplex=False)
+    child = processes.Process(target=_send, args=(name, steps, skipped, theirs))
+    child.start()
+    theirs.close()
+    try:
+        if not ours.poll(limit):
+            return {"failed": f"longer than {limit:g} s"}
+        found: dict[str, Any] = ours.recv()
+        return found
+    except EOFError:
+        child.join()
+        return {"failed": f"the process ended by {child.exitcode}"}
+    finally:
+        child.kill()
+        child.join()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[[], *MODELS], help="all without any")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--limit", type=float, default=300, help="seconds for a model")
+    parser.add_argument("--skip", nargs="+", default=[], metavar="compile", help="of what is tried")
+    parser.add_argument("--record", type=Path, help="a file of JSON lines; goes on where it ended")
+    options = parser.parse_args()
+    torch.set_num_threads(1)  # nothing runs on other threads where the process forks
+    for library in ("transformers", "timm", "diffusers"):
+        importlib.import_module(library)
+    known: dict[str, Any] = {}
+    if options.record is not None and options.record.exists():
+        known = dict(map(json.loads, options.record.read_text().splitlines()))
+    print_head()
+    agree, native, names = 0, 0, options.names or list(MODELS)
+    for name in names:
+        row = known.get(name) or _run_apart(name, options.steps, options.skip, options.limit)
+        if options.record is not None and name not in known:
+            with options.record.open("a", encoding="utf-8") as file:
+                file.write(f"{json.dumps([name, row])}\n")
+        what = f"{name} ({MODELS[name][0]})"
+        if "failed" in row:
+            print_figure(what, f"FAILS: {row['failed']}", "agrees")
+            continue
+        is_near = row["output"] <= LIMIT and row["loss"] <= LIMIT
+        wrong = {key: text for key, text in row["more"].items() if text}
+        share = row["native"] / (row["native"] + row["cpu"])
+        agree += is_near and not wrong
+        native += share >= 0.99
+        right = ", ".join(key for key, text in row["more"].items() if not text)
+        errors = f"output {row['output']:.0e}, losses {row['loss']:.0e}"
+        print_figure(
+            what,
+            f"{'agrees' if is_near else 'DIFFERS'}: {errors}; native {share:.1%};"
+            f" also {right}; {row['seconds']:.0f} s",
+            "agrees, 99 %",
+        )
+        for key, text in wrong.items():
+            print(f"  {key} FAILS: {text}")
+        for operator, (count, why) in row["fallbacks"].items():
+            print(f"  {count:5} on the CPU  {operator}: {why}")
+    print_figure("architectures that agree in all", f"{agree} of {len(names)}", "all")
+    print_figure("native in 99 % of calls", f"{native} of {len(names)}", "38 of 40")
+
+
+if __name__ == "__main__":
+    main()
