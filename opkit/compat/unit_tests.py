@@ -53,6 +53,7 @@ from opkit.toolchain import (
     is_operator_for,
     load_project,
     plain_code,
+    scan_kernels,
     significant,
     tokenize,
     twin_entry,
@@ -82,7 +83,6 @@ _MAIN = re.compile(r"\bint(?:32_t)?\s+main\s*\(")
 _TILING_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+GET_TILING_DATA", re.MULTILINE)
 _STRUCT = re.compile(r"\bstruct\s+(\w+)\s*\{")
 _DECLARED = re.compile(r'\bextern\s+"C"[^;{}()]*\b(\w+)\s*\(([^()]*)\)\s*;')
-_ENTRY = re.compile(r"\b__global__\b[^;{}()]*\b(\w+)\s*\(")
 _WORD = re.compile(r"\w+")
 _GE_TYPE = re.compile(r"\bge::(DT_\w+)")
 _PASSED = re.compile(r"^\[  PASSED  \] (\d+) test", re.MULTILINE)
@@ -481,7 +481,7 @@ def _calls(test: UnitTest, kernel: Path) -> bool:
     own = _own_headers(test)
     if kernel in own:
         return False
-    entries = set(_ENTRY.findall(plain_code(read_text(kernel))))
+    entries = {found.name for found in scan_kernels(read_text(kernel))}
     beside = (path for path in own if test.folder in path.parents)
     words = {
         word

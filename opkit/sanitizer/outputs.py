@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opkit.sanitizer.finding import Finding, Location
+from opkit.toolchain import scan_kernels
 
 __all__ = ["unwritten_outputs"]
 
@@ -77,12 +77,11 @@ def _bytes(array: _Array) -> NDArray[np.uint8]:
 
 
 def _entry(source: Path, kernel: str) -> Location | None:
-    """Return the line that declares the kernel function."""
+    """Return the line of the kernel function, or of the source's first one."""
     try:
-        lines = source.read_text(encoding="utf-8", errors="replace").splitlines()
+        text = source.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    marked = [n for n, line in enumerate(lines, 1) if "__global__" in line]
-    named = [n for n in marked if re.search(rf"\b{kernel}(_kernel)?\b", lines[n - 1])]
-    lines_found = named or marked
-    return Location(source, lines_found[0]) if lines_found else None
+    found = scan_kernels(text)
+    named = [one for one in found if one.name in (kernel, f"{kernel}_kernel")] or found
+    return Location(source, text.count("\n", 0, named[0].name_start) + 1) if named else None

@@ -183,6 +183,24 @@ def test_a_header_may_define_the_function_that_is_launched(tmp_path: Path) -> No
         tree.find_kernel("MulCustom", None, soc_config="ascend910b")
 
 
+def test_a_kernel_is_found_whatever_stands_before_its_name(tmp_path: Path) -> None:
+    # A tree had a pattern of its own: what opkit cc launched, opkit build did not find.
+    for head in (
+        "__global__ __attribute__((aiv)) __aicore__ void",
+        "__aicore__ __global__ inline void",
+        "__global__ /* [aicore] */ __aicore__\n// of this chip\nvoid",
+    ):
+        (tmp_path / "op_kernel").mkdir(exist_ok=True)
+        source = tmp_path / "op_kernel" / "sums.cpp"
+        source.write_text(f'// __global__ void no(int)\nextern "C" {head} add_custom(int a) {{}}\n')
+        (tmp_path / "op_host").mkdir(exist_ok=True)
+        (tmp_path / "op_host" / "sums.cpp").write_text("OP_ADD(AddCustom);\n")
+        found = read_folder(tmp_path, cache=tmp_path)
+        assert found is not None
+        kernel = found.find_kernel("AddCustom", None, soc_config="ascend910b")
+        assert (kernel.source, kernel.entry) == (source, "add_custom"), head
+
+
 def test_a_listing_names_files_of_a_flat_folder_by_chip(tmp_path: Path) -> None:
     for name in ("a b.cpp", "other.cpp", "host.cpp"):
         (tmp_path / name).write_text("__global__ __aicore__ void add(GM_ADDR x) {}\n")

@@ -46,3 +46,19 @@ def test_a_template_without_declarations_is_refused() -> None:
 )
 def test_a_kernel_template_is_known_by_its_head(text: str, is_template: bool) -> None:
     assert is_kernel_template(text, "sum") is is_template
+
+
+@pytest.mark.parametrize(
+    ("head", "is_template"),
+    [
+        ("template <int N> __global__ __aicore__ void", True),
+        # Which branch holds, only the preprocessed text says.
+        ('#ifdef A\ntemplate <int N>\n#else\nextern "C"\n#endif\n__global__ __aicore__ void', True),
+        # Another function's parameters were taken for the kernel's.
+        ("template <int N> void f(); __global__ __aicore__ void", False),
+        ('extern "C" __global__ __aicore__ void', False),
+    ],
+)
+def test_a_template_of_any_branch_is_one(head: str, is_template: bool) -> None:
+    assert is_kernel_template(f"{head} sum(GM_ADDR x) {{}}\n", "sum") is is_template
+    assert not is_kernel_template(f"{head} sum(GM_ADDR x) {{}}\n", "other")

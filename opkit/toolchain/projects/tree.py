@@ -18,7 +18,7 @@ from opkit.chips import all_chips
 from opkit.errors import UsageError
 from opkit.schema import snake_case
 from opkit.toolchain.projects.operator_library import OperatorLibrary, find_library
-from opkit.toolchain.source import folders_of, kernel_texts
+from opkit.toolchain.source import folders_of, kernel_texts, scan_kernels
 
 __all__ = ["LISTING_SUFFIX", "KernelFile", "Tree", "read_folder", "read_listing"]
 
@@ -47,9 +47,6 @@ _FOREIGN_FOLDERS = frozenset(("tests", "test", "ut", "arch35", "op_api", "build"
 _FOREIGN_TILING = re.compile(
     r"\bElewiseBaseTiling\s+\w|\bDoTiling\s*<|\bBroadcastBaseTiling\s*<|\bTiling4ReduceOp\s*<"
     r"|\bGEN_REDUCE_TILING_KEY\s*\("
-)
-_ENTRY = re.compile(
-    r"__global__(?:\s+(?:__aicore__|__vector__|__cube__|__mix__\s*\([^)]*\)|\[\w+\]))*\s+void\s+(\w+)\s*\("
 )
 _KERNEL_SOURCES = re.compile(r"npu_op_kernel_sources\s*\(([^)]*)\)")
 _COMPILE_OPTIONS = re.compile(
@@ -160,13 +157,13 @@ class Tree:
 
         A header may define the function, or a macro that does so for each chip's source.
         """
-        entries = _ENTRY.findall(_without_comments(_text(source)))
+        entries = _kernels_in(_text(source))
         if entries or not with_included:
             return entries
         return [
             entry
             for text in kernel_texts(source, folders_of(self.kernel_includes))
-            for entry in _ENTRY.findall(_without_comments(text))
+            for entry in _kernels_in(text)
         ]
 
     def kernel_options(self, op: str, *, soc_config: str) -> tuple[str, ...]:
@@ -378,5 +375,5 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace")
 
 
-def _without_comments(text: str) -> str:
-    return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
+def _kernels_in(text: str) -> list[str]:
+    return [kernel.name for kernel in scan_kernels(text)]

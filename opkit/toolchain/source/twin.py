@@ -10,19 +10,24 @@ from __future__ import annotations
 import re
 
 from opkit.toolchain.source.kernel_templates import is_plain_function, read_instances
+from opkit.toolchain.source.launch_rewrite import all_kernels
 from opkit.toolchain.source.structs import tiling_structs
 
 __all__ = ["is_kernel_template", "twin_entry"]
 
+_TEMPLATE = re.compile(r"\btemplate\s*<")
+_END = re.compile(r"[;{}]")
+
 
 def is_kernel_template(text: str, kernel: str) -> bool:
-    """Whether a source defines a kernel of this name as a template.
+    """Whether a source defines a kernel of this name as a template, in whichever branch.
 
     Args:
         text: the source, without comments.
     """
-    template = r"\btemplate\s*<[^;{}()]*>\s*[^;{}()<>]*\b__global__\b[^;{}()]*"
-    return re.search(rf"{template}\b{re.escape(kernel)}\s*\(", text) is not None
+    heads = (found for found in all_kernels(text) if found.name == kernel)
+    # A branch of its head may have C's linkage where another one has the template.
+    return any(_TEMPLATE.search(_END.split(text[: head.name_start])[-1]) for head in heads)
 
 
 def twin_entry(preprocessed: str, *, kernel: str, op: str, arguments: int) -> tuple[str, str]:
