@@ -16,6 +16,7 @@ from opkit.cli.options import (
     case_options,
     chosen_executor,
     executor_option,
+    expression_option,
     jobs_option,
     output_option,
     parse_shape,
@@ -55,9 +56,7 @@ __all__ = ["command"]
 @click.option("--op", metavar="NAME", help="Only this operator; all of the project by default.")
 @click.option("--shape", metavar="SHAPE", help="Only this shape, sizes joined by x.")
 @click.option("--dtype", metavar="DTYPE", help="Only variants whose first input has this dtype.")
-@click.option(
-    "-k", "expression", metavar="EXPR", help="Only cases whose name this matches, as in opkit test."
-)
+@expression_option("cases whose name", "float16 and not 1000003")
 @case_options()
 @click.option(
     "--kernel",

@@ -17,6 +17,7 @@ from opkit.cli.options import (
     chip_option,
     chosen_executor,
     executor_option,
+    expression_option,
     raw_writes_option,
     timeout_option,
 )
@@ -42,12 +43,7 @@ _TONES = {
 
 @click.command("test", short_help="Check an operator's results against its golden.")
 @click.argument("project", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "-k",
-    "expression",
-    metavar="EXPR",
-    help='Only cases whose name this matches, such as "float16 and not 1000003".',
-)
+@expression_option("cases whose name", "float16 and not 1000003")
 @click.option(
     "--case",
     "names",
