@@ -112,3 +112,15 @@ def test_what_a_chip_assumes_to_be_as_on_the_910b_is_as_on_the_910b() -> None:
             assert assumed
         for key in assumed:
             assert chip.numbers[key].value == known[key].value, (chip.name, key)
+
+
+@pytest.mark.parametrize("kind", ["aiv", "aic"])
+def test_a_launch_takes_longer_with_each_core_that_there_is(kind: str) -> None:
+    # A change of any number in it was noticed by no test (benchmarks/source_mutants.py).
+    chip = find_chip("Ascend910B2")
+    limit = chip.count(f"cores.{kind}")
+    one, all_cores = (chip.number(f"timing.launch.{key}_us") for key in ("one_core", "all_cores"))
+    assert [chip.launch_us(cores, kind) for cores in (0, 1)] == [one, one]
+    assert chip.launch_us(limit, kind) == pytest.approx(all_cores)
+    assert chip.launch_us(2, kind) - one == pytest.approx((all_cores - one) / (limit - 1))
+    assert chip.launch_us(limit + 9, kind) == chip.launch_us(limit, kind)
