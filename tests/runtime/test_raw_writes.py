@@ -30,7 +30,7 @@ extern "C" __global__ __aicore__ void scale_add(
 
 # What the attribute says is done: 1: SetValue, 2: references, 3: copies, 4: copies and a raw store,
 # 5: half of it and no more, 6: strided rows and a raw store between them, 7: the second half, and
-# raw stores of the first.
+# raw stores of the first, 8: GetValue of all and raw stores.
 KERNEL = (
     HEAD
     + """\
@@ -54,6 +54,9 @@ KERNEL = (
     raw[20] = 7.0f;
     raw[28] = 7.0f;
   }
+  float read = 0.0f;
+  if (mode == 8) for (uint32_t i = 0; i < 64; ++i) read += out.GetValue(i);
+  if (mode == 8) for (uint32_t i = 0; i < 64; ++i) raw[i] = read == 0.0f ? 1.0f : 2.0f;
   if (mode == 7) DataCopy(out[32], tile, 32);
   if (mode == 7) for (uint32_t i = 0; i < 32; ++i) raw[i] = 1.0f;
 }
@@ -134,6 +137,12 @@ def test_bytes_that_nobody_writes_are_none_either(modes: Path) -> None:
 def test_a_store_over_what_an_instruction_wrote_is_a_raw_write(modes: Path) -> None:
     with pytest.raises(KernelFault, match="from byte 22 on, after an instruction wrote them"):
         run(modes, 4)
+
+
+# GetValue of an output opened its bytes: all of it could be computed by raw pointers.
+def test_what_is_read_is_not_written(modes: Path) -> None:
+    with pytest.raises(KernelFault, match="256 bytes of output y"):
+        run(modes, 8)
 
 
 @pytest.mark.parametrize(

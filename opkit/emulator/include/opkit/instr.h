@@ -39,6 +39,8 @@ constexpr uint8_t kScalarInRegister = 128;
 
 /// Instr::mode of a GetValue or SetValue of global memory that does not go through the core's data cache.
 constexpr uint8_t kPastCache = 1;
+/// Mode of GetValue where it gives a reference, which may be there to be written: GlobalTensor::operator().
+constexpr uint8_t kReference = 2;
 
 /// Instr::mode of a Rsqrt or Reciprocal inside a function of the library, which answers for its own accuracy.
 constexpr uint8_t kRefined = 1;

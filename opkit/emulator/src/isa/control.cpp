@@ -57,8 +57,7 @@ void execute_control(Core& core, const Instr& instr) {
       const Operand& element = instr.src[0];
       const uint64_t bytes = size_bytes(element.dtype);
       check_bounds(core, instr, element, element.address, bytes, false);
-      // GlobalTensor::operator() gives a reference, which may be there to be written.
-      note_scalar(core, element);
+      if (instr.mode == kReference) note_scalar(core, element);
       return;
     }
     case Op::SetValue:

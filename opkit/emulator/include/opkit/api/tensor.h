@@ -128,7 +128,7 @@ class GlobalTensor {
     std::memcpy(opkit::access_element(opkit::Op::SetValue, element(offset), where), &value, sizeof(T));
   }
   T& operator()(uint64_t offset, opkit::Where where = opkit::Where::here()) const {
-    return *reinterpret_cast<T*>(opkit::access_element(opkit::Op::GetValue, element(offset), where));
+    return *reinterpret_cast<T*>(opkit::access_element(opkit::Op::GetValue, element(offset), where, opkit::kReference));
   }
   GlobalTensor operator[](uint64_t offset) const {
     GlobalTensor tensor = *this;
