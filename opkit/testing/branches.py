@@ -7,7 +7,6 @@ to the tiling function, which runs without the kernel, until each key has a case
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -189,15 +188,14 @@ def _begin(
 
 def _keys(folder: Path, spec: OpSpec, dtypes: tuple[str, ...]) -> set[int]:
     """Return the tiling keys that the kernel of a combination of data types names."""
-    from opkit.toolchain import open_image
+    from opkit.toolchain import operator_images
 
-    manifest = json.loads((folder / "manifest.json").read_bytes())
-    keys: set[int] = set()
-    for operator in manifest["operators"]:
-        for variant in operator["variants"] if operator["op"] == spec.op else ():
-            if tuple(variant["dtypes"]) == dtypes and variant["callable"]:
-                keys.update(open_image(folder / variant["file"]).tiling_keys)
-    return keys
+    return {
+        key
+        for one in operator_images(folder)
+        if (one.op, one.dtypes) == (spec.op, dtypes) and one.is_callable
+        for key in one.image.tiling_keys
+    }
 
 
 def _inputs(case: Case) -> list[Input]:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         TilingUse,
         compile_kernel,
         open_image,
+        operator_images,
     )
     from opkit.toolchain.lock import locked
     from opkit.toolchain.own_command import OPKIT_COMMAND, WITHOUT_FOLDER
@@ -136,6 +137,7 @@ __all__ = [
     "matching_open",
     "named_texts",
     "open_image",
+    "operator_images",
     "operators_below",
     "operators_for",
     "parse_driver_arguments",
@@ -209,6 +211,7 @@ __getattr__ = lazy_names(
             "TilingUse",
             "compile_kernel",
             "open_image",
+            "operator_images",
         ),
         "lock": ("locked",),
         "own_command": (

@@ -22,6 +22,7 @@ from opkit.errors import BuildError, UsageError
 from opkit.files import write_aside
 from opkit.folders import cache_folder, filling_cache
 from opkit.toolchain.building import (
+    MANIFEST_NAME,
     BuildCache,
     BuildState,
     CompileUnit,
@@ -34,7 +35,16 @@ from opkit.toolchain.flags import generated_flags, kernel_flags, link_flags
 from opkit.toolchain.kernel_table import TableEntry, kernel_table
 from opkit.toolchain.toolkit import Toolkit
 
-__all__ = ["MODES", "ImageKernel", "KernelImage", "TilingUse", "compile_kernel", "open_image"]
+__all__ = [
+    "MODES",
+    "ImageKernel",
+    "KernelImage",
+    "OperatorImage",
+    "TilingUse",
+    "compile_kernel",
+    "open_image",
+    "operator_images",
+]
 
 MODES: Mapping[str, str] = {
     "vector": "::opkit::KernelMode::Vector",
@@ -138,6 +148,44 @@ def open_image(library: Path, chip: Chip | str = DEFAULT_CHIP) -> KernelImage:
     """Return the image of a shared object that is there, such as one of `opkit build`."""
     target = find_chip(chip) if isinstance(chip, str) else chip
     return KernelImage(library.absolute(), target, library.name)
+
+
+@dataclass(frozen=True)
+class OperatorImage:
+    """The image of an operator's kernel for one combination of data types, as a build left it."""
+
+    op: str
+    dtypes: tuple[str, ...]
+    """Of its inputs, then of its outputs."""
+    is_callable: bool
+    """Whether its arrays can be given from here."""
+    image: KernelImage
+
+
+def operator_images(folder: Path) -> tuple[OperatorImage, ...]:
+    """Return the images of an artifact folder of `opkit build`, operator by operator.
+
+    Raises:
+        UsageError: the folder has no manifest.
+    """
+    path = folder / MANIFEST_NAME
+    try:
+        manifest = json.loads(path.read_bytes())
+    except OSError as err:
+        raise UsageError(
+            f"{path}: cannot be read: {err.strerror}", help="opkit build writes it"
+        ) from err
+    chip = find_chip(manifest["chip"])
+    return tuple(
+        OperatorImage(
+            operator["op"],
+            tuple(variant["dtypes"]),
+            variant["callable"],
+            open_image(folder / variant["file"], chip),
+        )
+        for operator in manifest["operators"]
+        for variant in operator["variants"]
+    )
 
 
 def compile_kernel(

@@ -11,7 +11,7 @@ import pytest
 
 from opkit import emulator, runtime
 from opkit.errors import BuildError, UsageError
-from opkit.toolchain import Artifact, build, find_compiler, load_project
+from opkit.toolchain import Artifact, build, find_compiler, load_project, operator_images
 from opkit.toolchain.building.described import parse_description
 from opkit.toolchain.projects.tree import read_folder, read_listing
 
@@ -46,6 +46,16 @@ def test_a_tree_is_described_by_its_opdefs(artifact: Artifact) -> None:
     ]
     assert [attr.default for attr in spec.attrs] == [1.0, ((3, 4), (5,))]
     assert [dtype.name for dtype in spec.inputs[0].dtypes] == ["float32"]
+
+
+def test_a_build_leaves_images_as_run_time_compilation_does(artifact: Artifact) -> None:
+    # Whoever wanted to know what is in them read the manifest, with a chip of its own.
+    (found,) = operator_images(artifact.folder)
+    assert (found.op, found.dtypes, found.is_callable) == ("WeightedSum", ("float32",) * 2, True)
+    assert found.image.chip == artifact.chip
+    assert [kernel.name for kernel in found.image.kernels] == ["weighted_sum"]
+    with pytest.raises(UsageError, match=r"manifest\.json: cannot be read"):
+        operator_images(artifact.folder / "absent")
 
 
 def test_a_dynamic_input_reaches_tiling_and_kernel_as_a_list(artifact: Artifact) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         operators_for,
     )
     from .linkable import LIBRARY_KINDS, build_library
+    from .manifest import MANIFEST_NAME
     from .opdef import read_opdefs
     from .precompiled import precompiled_headers
     from .processes import ProcessGroup
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LIBRARY_KINDS",
+    "MANIFEST_NAME",
     "Artifact",
     "BuildCache",
     "BuildEvent",
@@ -76,6 +78,7 @@ __getattr__ = lazy_names(
         ),
         "command": ("host_argv",),
         "described": ("HostDescription",),
+        "manifest": ("MANIFEST_NAME",),
         "imports": ("foreign_host_names", "foreign_log", "is_foreign", "named_texts"),
         "library_build": (
             "OperatorBuild",
