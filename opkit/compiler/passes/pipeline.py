@@ -190,6 +190,13 @@ PASSES: tuple[Pass, ...] = (
         lambda graph, lowering: _as_it_was_fused(graph, lowering),
     ),
     Pass(
+        "simplify_shared",
+        "what follows a shared reduction, in its last step",
+        ("program", "kernel"),
+        lambda graph, lowering: simplify(graph, fast_math=lowering.fast_math),
+        after="share_reductions",
+    ),
+    Pass(
         *("fuse", "which operators share a kernel", _WITH_KERNELS),
         lambda graph, lowering: fuse(graph, apart=lowering.apart),
         unless="keep_kernel",

@@ -228,6 +228,8 @@ class _Simplifier(Rebuilder):
         rule = _RULES.get(node.operator)
         value = rule(self, node, inputs) if rule is not None else None
         if value is None:
+            value = _before_reshape(self, node, inputs)
+        if value is None:
             return self.same(node, inputs)
         if value.dtype != node.output.dtype:
             value = value.astype(node.output.dtype)
@@ -442,10 +444,42 @@ def _reshape(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | 
     inner = work.node_of(x)
     if inner is not None and inner.operator == "reshape":
         return work_value(work, inner.inputs[0]).reshape(*node.output.shape)
+    if inner is not None and inner.operator == "cast" and work.is_once(node, 0):
+        # What is given is seen in any shape for nothing: the cast then joins what reads it.
+        source = work_value(work, inner.inputs[0])
+        before = work.node_of(source)
+        if (before is None or before.operator == "reshape") and is_floating(x.dtype):
+            return source.reshape(*node.output.shape).astype(x.dtype)
     if work.number(x) is not None:
         # A number lies in no memory that could be seen in another shape.
         return x.apply("broadcast_to", shape=node.output.shape)
     return None
+
+
+def _before_reshape(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
+    """Return work on each element of a computed tensor in another shape as done before that: behind
+    it, it would be another kernel."""
+    if OPERATORS[node.operator].kind != "elementwise":
+        return None
+    varying = [at for at, value in enumerate(inputs) if work.number(value) is None]
+    if len(varying) != 1:
+        return None
+    (at,) = varying
+    inner = work.node_of(inputs[at])
+    if inner is None or inner.operator != "reshape" or not work.is_once(node, at):
+        return None
+    source = work_value(work, inner.inputs[0])
+    before = work.node_of(source)
+    is_joined = before is not None and OPERATORS[before.operator].kind in _IN_LOOPS
+    if not is_joined or "int64" in (node.output.dtype, source.dtype):
+        return None
+    given = [source if i == at else value for i, value in enumerate(inputs)]
+    value = work.builder.apply(node.operator, *given, **dict(node.attributes))
+    return value.reshape(*node.output.shape)
+
+
+_IN_LOOPS = ("elementwise", "reduction")
+"""What one kernel's loops compute together."""
 
 
 def _transpose(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
