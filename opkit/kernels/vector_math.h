@@ -85,6 +85,12 @@ __aicore__ inline void exact_remainder(const Tile& tile, const LocalTensor<float
     Duplicate(other, __builtin_nanf(""), count);
     PipeBarrier<PIPE_V>();
     tile.choose(size, size, q, CMPMODE::EQ, other, size);
+    if (shift == 2) {
+      // By 0 or NaN the rest is NaN, also where no lane of the tile has a round to go.
+      tile.choose(upper, size, size, CMPMODE::EQ, q, other);
+      Add(to, to, upper, count);
+      PipeBarrier<PIPE_V>();
+    }
     for (int32_t i = 0; i < shift; ++i) {
       Muls(size, size, 0x1p100f, count);
       PipeBarrier<PIPE_V>();

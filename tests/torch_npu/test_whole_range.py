@@ -179,6 +179,53 @@ def test_a_function_holds_over_the_whole_range_of_its_type(dtype: Any) -> None:
     assert [text for text in found if text] == []
 
 
+ENDS = (0.0, -0.0, 1.0, -5.0, 0.5, 1e-40, -3e38, math.inf, -math.inf, math.nan)
+
+
+@pytest.mark.parametrize("name", [*ONE, *TWO])
+def test_a_function_of_equal_values_holds_too(name: str) -> None:
+    # fmod(5, nan) and fmod(5, 0) were 5 where no lane of the tile had anything to divide.
+    function = ONE.get(name) or TWO[name]
+    pairs = [(a, b) for a in ENDS for b in ENDS] if name in TWO else [(a,) for a in ENDS]
+    found = []
+    for pair in pairs:
+        given = tuple(torch.full((64,), number) for number in pair)
+        found.append(worst(name, function, given, function(*(x.to("npu") for x in given))))
+    assert [text for text in found if text] == []
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
+def test_a_number_beyond_the_whole_type_is_what_it_is_on_the_cpu(dtype: Any) -> None:
+    # clamp(x, min=-3) of uint8 kept 0, remainder by -3 was 254: the number was not of the type.
+    x = torch.arange(8).to(dtype)
+    names = [
+        "add",
+        "sub",
+        "mul",
+        "eq",
+        "lt",
+        "ge",
+        "remainder",
+        "fmod",
+        "floor_divide",
+        "clamp_min",
+        "clamp_max",
+    ]
+    for name in names:
+        for number in (-3, 300, 1 << 40, math.nan, 0.5):
+            results = []
+            for device in ("cpu", "npu"):
+                try:
+                    results.append(getattr(torch, name)(x.to(device), number).cpu())
+                except (RuntimeError, ZeroDivisionError) as error:
+                    results.append(str(error).split("\n")[0])
+            case = f"{name}({dtype}, {number}): {results}"
+            if isinstance(results[0], str) or isinstance(results[1], str):
+                assert results[0] == results[1], case
+            else:
+                torch.testing.assert_close(results[1], results[0], equal_nan=True, msg=case)
+
+
 def test_what_is_compiled_is_as_exact_as_what_is_not() -> None:
     # gelu(1e-5) was off by 2.7e-6 where compiled, tanh above 1, and mish's gradient -2383 at 1e10.
     names = ["gelu", "gelu_tanh", "softplus", "mish", "elu", "log1p", "expm1", "sinh", "asinh"]

@@ -38,11 +38,23 @@ double rounded_to(at::ScalarType type, double value) {
   return value;
 }
 
+/// What PyTorch wraps or refuses, as the operator has it; the CPU does.
+constexpr const char* kNotHeld = "a number that the whole numbers do not have";
+
+/// Whether whole numbers of a type hold a number.
+bool holds(at::ScalarType type, double value) {
+  if (value != std::floor(value)) return false;
+  if (type == at::kBool) return true;
+  const int bits = 8 * static_cast<int>(c10::elementSize(type)) - (type == at::kByte ? 0 : 1);
+  return value < std::ldexp(1.0, bits) && value >= (type == at::kByte ? 0 : -std::ldexp(1.0, bits));
+}
+
 /// The value of a 0-dim tensor of the host, for as long as a launch takes.
 struct Constant {
   float real = 0;
   int64_t whole = 0;
 
+  double value(bool is_whole) const { return is_whole ? static_cast<double>(whole) : real; }
   const char* take(const at::TensorBase& tensor, bool is_whole, at::ScalarType compared, Argument& argument) {
     const at::Scalar value = at::native::_local_scalar_dense_cpu(at::Tensor(tensor));
     if (is_whole && !value.isIntegral(true)) return "floats among whole numbers";
@@ -203,23 +215,14 @@ class Elementwise {
 
   /// What the iterator does not know of: the mask's type, and that one number goes where the mask says.
   static void check_masked(c10::ArrayRef<at::Tensor> tensors) {
-    TORCH_CHECK(tensors[1].scalar_type() == at::kBool, "masked_fill_ only supports boolean masks, but got mask with dtype ",
-                tensors[1].scalar_type());
+    TORCH_CHECK(tensors[1].scalar_type() == at::kBool,
+                "masked_fill_ only supports boolean masks, but got mask with dtype ", tensors[1].scalar_type());
     TORCH_CHECK(tensors.size() < 3 || tensors[2].dim() == 0,
                 "masked_fill only supports a 0-dimensional value tensor, but got tensor with ", tensors.back().dim(),
                 " dimension(s).");
   }
 
-  /// Whether whole numbers of a type hold a number.
-  static bool holds(at::ScalarType type, double value) {
-    if (value != std::floor(value)) return false;
-    if (type == at::kBool) return true;
-    const int bits = 8 * static_cast<int>(c10::elementSize(type)) - (type == at::kByte ? 0 : 1);
-    return value < std::ldexp(1.0, bits) && value >= (type == at::kByte ? 0 : -std::ldexp(1.0, bits));
-  }
-
   static constexpr const char* kRows = "rows";
-  static constexpr const char* kNotHeld = "a number that the whole numbers do not have";
 
   const char* launch(at::TensorIterator& iter, const c10::IValue* arguments, c10::DeviceIndex device) {
     MapCall call;
@@ -265,6 +268,7 @@ class Elementwise {
         // A number: it goes along as the kernel computes, whatever type Python gave it.
         for (int d = 0; d < iter.ndim(); ++d) argument.strides.push_back(0);
         const char* reason = constants[i].take(tensor, call.is_whole, compared, argument);
+        if (reason == nullptr && !has_float && !holds(common, constants[i].value(call.is_whole))) reason = kNotHeld;
         if (reason != nullptr) return reason;
         call.inputs.push_back(std::move(argument));
         continue;
@@ -292,7 +296,7 @@ class Elementwise {
       if (value.isInt()) {
         number.whole = value.toInt();
         number.real = static_cast<double>(number.whole);
-        if (typing_ == Typing::masked && !has_float && !holds(common, number.real)) return kNotHeld;
+        if (!has_float && !holds(common, number.real)) return kNotHeld;
       } else if (value.isBool()) {
         number.whole = value.toBool();
         number.real = static_cast<double>(number.whole);
