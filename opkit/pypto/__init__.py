@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .annotations import DYNAMIC, STATIC, Tensor
+    from .blocks import function
     from .diagnostics import PyptoWarning
     from .foreign import as_pypto
-    from .programs import Function, Program, function, jit
+    from .programs import Function, Program, jit
 
 __all__ = [
     "DYNAMIC",
@@ -45,7 +46,8 @@ _HOME = {
     "as_pypto": "foreign",
     "Function": "programs",
     "Program": "programs",
-    "function": "programs",
+    "SymInt": "symbolic",
+    "function": "blocks",
     "jit": "programs",
 }
 
@@ -63,10 +65,11 @@ def __getattr__(name: str) -> Any:
         return DataType[name]
     if name in ENUMERATIONS:
         return ENUMERATIONS[name]
-    if name in ("experimental", "platform"):
+    if name in ("experimental", "platform", "runtime"):
         return import_module(f".{name}", __name__)
     if name == "frontend":
-        from .programs import function, jit
+        from .blocks import function
+        from .programs import jit
 
         return SimpleNamespace(jit=jit, function=function)
     from .functions import FUNCTIONS

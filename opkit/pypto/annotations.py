@@ -48,6 +48,8 @@ def check_annotation(function: Callable[..., Any], name: str, value: Any) -> Non
             wanted = eval(wanted, function.__globals__)
         except (NameError, SyntaxError, TypeError, AttributeError):
             return
+    # A tensor that is declared says the same.
+    wanted = getattr(wanted, "type", wanted)
     if not isinstance(wanted, TensorType):
         return
     code = function.__code__

@@ -18,8 +18,14 @@ def as_pypto() -> Iterator[None]:
         return
     import opkit.pypto as ours
 
+    from . import symbolic
+
     names = {"pypto": ours, "pypto.frontend": ours.frontend}
-    names |= {f"pypto.{part}": getattr(ours, part) for part in ("experimental", "platform")}
+    names |= {
+        f"pypto.{part}": getattr(ours, part) for part in ("experimental", "platform", "runtime")
+    }
+    # Beside the function of that name, as in the public project.
+    names["pypto.symbolic_scalar"] = symbolic
     sys.modules.update(names)
     try:
         yield

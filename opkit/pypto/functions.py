@@ -13,6 +13,7 @@ from .annotations import TensorType
 from .building import FUNCTIONS, current_builder, is_tracing
 from .casting import cast
 from .convolution import conv
+from .declared import Declared
 from .diagnostics import check_heads
 from .elementary import FUNCTIONS as ELEMENTARY
 from .elements import FUNCTIONS as ELEMENTS
@@ -147,17 +148,28 @@ def _zeros(shape: Sequence[int] | int, dtype: object = "float32") -> Traced:
     return _filled((shape,) if isinstance(shape, int) else shape, 0.0, dtype)
 
 
-def _tensor(
-    shape: Sequence[int] = (), dtype: object = None, name: str = "", **form: object
-) -> Traced | TensorType:
-    """A tensor that nothing is written to yet; outside of programs, what a parameter may be."""
-    if not is_tracing():
-        return TensorType(list(shape), dtype, **form)
-    tensor = Traced(
-        current_builder(), None, shape=tuple(shape), dtype=dtype_name(dtype or "float32")
-    )
-    tensor.name = name
-    return tensor
+class _TensorMeta(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Traced)
+
+
+class _Tensor(metaclass=_TensorMeta):
+    """A tensor that nothing is written to yet; outside of programs, one that blocks are over."""
+
+    def __new__(  # type: ignore[misc]
+        cls, shape: Sequence[int] = (), dtype: object = None, name: str = "", **form: object
+    ) -> Traced | TensorType:
+        if not is_tracing():
+            is_open = not shape or not all(isinstance(extent, int) for extent in shape)
+            if is_open:  # what a parameter may be
+                return TensorType(list(shape), dtype, **form)
+            return Declared(shape, dtype, name, **form)
+        tensor = Traced(
+            current_builder(), None, shape=tuple(shape), dtype=dtype_name(dtype or "float32")
+        )
+        tensor.name = name
+        tensor.is_open = not shape
+        return tensor
 
 
 def _empty_like(x: Traced) -> Traced:
@@ -233,7 +245,7 @@ FUNCTIONS |= {
     "amax": _reduction("max"),
     "amin": _reduction("min"),
     # The public project's.
-    "tensor": _tensor,
+    "tensor": _Tensor,
     "cast": cast,
     "concat": _concat,
     "clip": _clip,

@@ -44,6 +44,11 @@ def _numbers(index: Traced) -> Traced:
     return index if index.dtype == "int32" else index.apply("cast", dtype="int32")
 
 
+def _there(x: Traced) -> Traced:
+    """Return what is there of a tensor that is partly there: the rest puts nothing anywhere."""
+    return Traced(x.builder, x.value) if x.is_partial else x
+
+
 def _within(x: Traced, shape: Sequence[int], axis: int | None, what: str) -> Traced:
     """Return the part of a tensor that has as many elements as `shape` along all axes but one."""
     if len(shape) != x.ndim:
@@ -76,7 +81,9 @@ def _scatter(x: Traced, dim: int, index: Traced, src: Any, *, reduce: str | None
     if reduce not in (None, "add"):
         raise GraphError(f'scatter: opkit has no reduce="{reduce}"', location=here())
     axis = dim % x.ndim
+    index = _there(index)
     if isinstance(src, Traced):
+        src = _there(src)
         source = _within(src, index.shape, None, "scatter")
     else:
         source = new_value(
@@ -94,6 +101,7 @@ def _scatter(x: Traced, dim: int, index: Traced, src: Any, *, reduce: str | None
 
 def _index_add(x: Traced, dim: int, index: Traced, source: Traced, *, alpha: float = 1) -> Traced:
     axis = dim % x.ndim
+    index, source = _there(index), _there(source)
     places = _numbers(index).reshape([-1 if at == axis else 1 for at in range(x.ndim)])
     given = source if alpha == 1 else source * alpha
     return x.apply("put_along", places, given, axis=axis, add=True)
@@ -102,6 +110,7 @@ def _index_add(x: Traced, dim: int, index: Traced, source: Traced, *, alpha: flo
 def _index_put(
     x: Traced, indices: Sequence[Traced], values: Traced, accumulate: bool = False
 ) -> Traced:
+    indices, values = [_there(index) for index in indices], _there(values)
     place = _numbers(indices[0])
     for axis, index in enumerate(indices[1:], start=1):
         place = place * x.shape[axis] + _numbers(index)
@@ -120,6 +129,7 @@ def _index_put(
 def _scatter_update(x: Traced, dim: int, index: Traced, src: Traced) -> Traced:
     if dim != -2:
         raise GraphError(f"scatter_update along axis {dim}, expected -2", location=here())
+    index, src = _there(index), _there(src)
     width = x.shape[-1]
     rows, given = x.reshape(-1, width), src.reshape(-1, width)
     put = rows.apply("put_along", _numbers(index).reshape(-1, 1), given, axis=0)

@@ -21,7 +21,17 @@ from .location import here
 from .settings import OPTION_GROUPS, TakesOptions, options, refuse_unknown
 from .traced import Traced
 
-__all__ = ["Function", "Program", "function", "jit"]
+__all__ = [
+    "Function",
+    "Program",
+    "array_of",
+    "copy_to",
+    "finished",
+    "jit",
+    "kernel_name",
+    "kind_of",
+    "run_program",
+]
 
 
 @dataclass
@@ -92,16 +102,16 @@ class Function(TakesOptions):
             return self._function(*args, **kwargs)
         check_backward()
         bound, arguments = self._bind(args, kwargs)
-        arrays = {name: _array(a) for name, a in arguments.arrays.items()}
+        arrays = {name: array_of(a) for name, a in arguments.arrays.items()}
         known = self._programs.setdefault(repr(arguments.shape), [])
         program = next((each for each in known if _holds(each, arrays)), None)
         if program is None:
             program = self._trace(bound, arguments, arrays)
             known.append(program)
         self.last = program
-        results = _run(program, arrays)
+        results = run_program(program, arrays)
         for name, output in program.written.items():
-            _copy_to(arguments.arrays[name], results[output])
+            copy_to(arguments.arrays[name], results[output])
         tensors = (a for a in arguments.arrays.values() if type(a).__module__ == "torch")
         device = next((tensor.device for tensor in tensors), None)
         return _filled(program.returned, results, arguments.arrays, device)
@@ -110,7 +120,7 @@ class Function(TakesOptions):
         """Return the program for arguments like these, without running it."""
         bound, arguments = self._bind(args, kwargs)
         return self._trace(
-            bound, arguments, {name: _array(a) for name, a in arguments.arrays.items()}
+            bound, arguments, {name: array_of(a) for name, a in arguments.arrays.items()}
         )
 
     def _bind(self, args: Any, kwargs: Any) -> tuple[inspect.BoundArguments, _Arguments]:
@@ -128,7 +138,7 @@ class Function(TakesOptions):
     def _trace(
         self, bound: inspect.BoundArguments, arguments: _Arguments, arrays: Mapping[str, Any]
     ) -> Program:
-        builder = GraphBuilder(_kernel_name(self._function.__name__))
+        builder = GraphBuilder(kernel_name(self._function.__name__))
         tensors = {}
         elements: dict[tuple[str, tuple[int, ...]], int] = {}
 
@@ -139,7 +149,7 @@ class Function(TakesOptions):
             return read
 
         for name, array in arguments.arrays.items():
-            shape, dtype = _kind(array)
+            shape, dtype = kind_of(array)
             is_whole = dtype in ("int32", "int64")
             tensors[name] = Traced(
                 builder,
@@ -154,49 +164,68 @@ class Function(TakesOptions):
                 result = self._function(*_with(bound.args, tensors), **_with(bound.kwargs, tensors))
             except NameError as err:
                 raise undefined_name(err) from err
-            return replace(self._finish(builder, tensors, result), elements=elements)
-
-    def _finish(self, builder: GraphBuilder, tensors: Mapping[str, Traced], result: Any) -> Program:
-        names = {id(tensor): name for name, tensor in tensors.items()}
-        written: dict[str, str] = {}
-        for name, tensor in tensors.items():
-            if tensor.is_written:
-                written[name] = f"{name}_out"
-                builder.output(written[name], tensor.value)
-        count = 0
-
-        def placed(value: Any) -> Any:
-            nonlocal count
-            if isinstance(value, Traced):
-                if id(value) in names:
-                    return _Place(names[id(value)], is_argument=True)
-                count += 1
-                builder.output(f"result{count}", value.whole_value)
-                return _Place(f"result{count}", is_argument=False, dtype=value.dtype)
-            if isinstance(value, dict):
-                return {key: placed(each) for key, each in value.items()}
-            if isinstance(value, list | tuple):
-                return _like(value, [placed(each) for each in value])
-            return value
-
-        returned = placed(result)
-        if not written and result is None:
             code = self._function.__code__
-            raise GraphError(
-                f"{self._function.__name__} returns nothing and writes to none of its arguments",
-                location=Location(code.co_filename, code.co_firstlineno),
-                help="return the result, or write it: out[:] = result, pypto.assemble(..., out)",
-            )
-        if not written and count == 0:
-            return Program(None, returned, written, ())
-        graph = builder.graph()
-        used = {name for node in graph.nodes for name in node.inputs}
-        used |= {tensor for _, tensor in graph.outputs}
-        inputs = tuple(_narrowed(graph, t) for t in graph.inputs if t.name in used)
-        graph = Graph(graph.name, inputs, graph.nodes, graph.outputs, graph.attributes)
-        program = Program(graph, returned, written, tuple(t.name for t in inputs))
-        _compile(program)
-        return program
+            place = Location(code.co_filename, code.co_firstlineno)
+            name = self._function.__name__
+            program = finished(builder, tensors, result, name, place)
+            return replace(program, elements=elements)
+
+
+def finished(
+    builder: GraphBuilder,
+    tensors: Mapping[str, Traced],
+    result: Any,
+    name: str,
+    place: Location | None,
+) -> Program:
+    """Return the program of what was traced, compiled.
+
+    Args:
+        tensors: the arguments by name.
+        result: what the traced function returned; None of a block.
+        place: where the program stands.
+    Raises:
+        GraphError: it returns nothing and writes to no argument.
+    """
+    names = {id(tensor): argument for argument, tensor in tensors.items()}
+    written: dict[str, str] = {}
+    for argument, tensor in tensors.items():
+        if tensor.is_written:
+            written[argument] = f"{argument}_out"
+            builder.output(written[argument], tensor.value)
+    count = 0
+
+    def placed(value: Any) -> Any:
+        nonlocal count
+        if isinstance(value, Traced):
+            if id(value) in names:
+                return _Place(names[id(value)], is_argument=True)
+            count += 1
+            builder.output(f"result{count}", value.whole_value)
+            return _Place(f"result{count}", is_argument=False, dtype=value.dtype)
+        if isinstance(value, dict):
+            return {key: placed(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return _like(value, [placed(each) for each in value])
+        return value
+
+    returned = placed(result)
+    if not written and result is None:
+        raise GraphError(
+            f"{name} returns nothing and writes to none of its arguments",
+            location=place,
+            help="return the result, or write it: out[:] = result, pypto.assemble(..., out)",
+        )
+    if not written and count == 0:
+        return Program(None, returned, written, ())
+    graph = builder.graph()
+    used = {name for node in graph.nodes for name in node.inputs}
+    used |= {tensor for _, tensor in graph.outputs}
+    inputs = tuple(_narrowed(graph, t) for t in graph.inputs if t.name in used)
+    graph = Graph(graph.name, inputs, graph.nodes, graph.outputs, graph.attributes)
+    program = Program(graph, returned, written, tuple(t.name for t in inputs))
+    _compile(program)
+    return program
 
 
 def _holds(program: Program, arrays: Mapping[str, Any]) -> bool:
@@ -268,7 +297,7 @@ def _compile(program: Program) -> None:
         program.reason = program.reason or reason
 
 
-def _run(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
+def run_program(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
     graph = program.graph
     if graph is None:
         return {}
@@ -317,12 +346,7 @@ def jit(
     return Function(traced, given)
 
 
-def function(traced: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a helper of programs; it is traced where it is called."""
-    return traced
-
-
-def _kernel_name(name: str) -> str:
+def kernel_name(name: str) -> str:
     """Return a function's name as C++ takes it: lambdas have none, and some are C++'s own words."""
     return "".join(each if each.isalnum() else "_" for each in name).strip("_") + "_program"
 
@@ -331,7 +355,7 @@ def _flatten(path: str, value: Any, found: _Arguments) -> Any:
     """Return a value with places instead of arrays, which `found` collects."""
     if hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, type):
         found.arrays[path] = value
-        found.shape.append((path, *_kind(value)))
+        found.shape.append((path, *kind_of(value)))
         return _Place(path, is_argument=True)
     if isinstance(value, dict):
         return {key: _flatten(f"{path}_{key}", each, found) for key, each in value.items()}
@@ -342,7 +366,7 @@ def _flatten(path: str, value: Any, found: _Arguments) -> Any:
     return value
 
 
-def _kind(array: Any) -> tuple[tuple[int, ...], str]:
+def kind_of(array: Any) -> tuple[tuple[int, ...], str]:
     name = str(array.dtype).rpartition(".")[2]
     return tuple(int(extent) for extent in array.shape), name
 
@@ -386,7 +410,7 @@ def _has_traced(value: Any) -> bool:
     return isinstance(value, Traced)
 
 
-def _array(value: Any) -> Any:
+def array_of(value: Any) -> Any:
     """Return the memory of an argument as an array; a bfloat16 tensor's as uint16."""
     if type(value).__module__ != "torch":
         return value
@@ -414,7 +438,7 @@ def _torch() -> Any:
     return sys.modules["torch"]
 
 
-def _copy_to(target: Any, values: Any) -> None:
+def copy_to(target: Any, values: Any) -> None:
     if type(target).__module__ != "torch":
         target[...] = values
         return

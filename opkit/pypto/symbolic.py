@@ -12,7 +12,7 @@ from opkit.compiler import GraphError
 
 from .location import here
 
-__all__ = ["SymbolicScalar", "numbers"]
+__all__ = ["SymInt", "SymbolicScalar", "numbers"]
 
 
 class SymbolicScalar(int):
@@ -70,6 +70,10 @@ class SymbolicScalar(int):
 
     def as_variable(self) -> None:
         """Mark it as an intermediate of the vendor's compiler: it changes no result."""
+
+
+SymInt = int | SymbolicScalar
+"""What the public project's annotations call a size, an index or an element."""
 
 
 def _scalar_result(name: str) -> Any:

@@ -54,7 +54,8 @@ def _view(
             f"view of a tensor with {x.ndim} axes: {len(shape)} extents, {len(offsets)} offsets",
             location=here(),
         )
-    valid = tuple(valid_shape) if valid_shape is not None else tuple(shape)
+    # More than the view has is all of it.
+    valid = tuple(map(min, valid_shape, shape)) if valid_shape is not None else tuple(shape)
     for axis, (extent, there, offset, own) in enumerate(
         zip(shape, valid, offsets, x.shape, strict=True)
     ):

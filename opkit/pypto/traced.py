@@ -82,6 +82,8 @@ class Traced:
         self._memory: _Memory | None = None
         self.dtype: str = dtype if dtype is not None else value.dtype  # type: ignore[union-attr]
         self.is_written = False
+        self.is_open = False
+        """Whether it takes shape and data type of what is moved to it first."""
         self.name = ""
         self._cache_policies: dict[object, bool] = {}
 
@@ -255,6 +257,9 @@ class Traced:
     # Writing
 
     def __setitem__(self, key: object, value: Operand) -> None:
+        if self.is_open and isinstance(value, Traced):
+            self.move(value)
+            return
         box, shape = self._box(key)
         with self.builder.at(here()):
             given = value.value if isinstance(value, Traced) else self.builder.constant(value)
@@ -366,8 +371,15 @@ class Traced:
         return id(self)
 
     def move(self, other: Traced) -> None:
-        """Take another tensor's elements."""
-        self[...] = other
+        """Take another tensor's elements; a part of a tensor then is a tensor of its own."""
+        if self._parent is None and not self.is_open:
+            self[...] = other
+            return
+        self.is_open = False
+        self._parent = self._memory = None
+        self._value, self._writes = other._value, list(other._writes)
+        self._holds_parts = other._holds_parts
+        self.shape, self.dtype = other.shape, other.dtype
 
     def set_cache_policy(self, policy: object, value: bool) -> None:
         """Say how the chip caches it, which changes no result."""

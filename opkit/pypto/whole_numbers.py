@@ -85,8 +85,13 @@ def _shifted_left(x: Any, places: Any) -> Traced:
         return _narrow(wide * _signed(1 << by), dtype)
     for bit in range(bits.bit_length() - 1):
         wide = new_value(by.builder, "mul", wide, _where(_is_set(by, bit), 1 << (1 << bit), 1))
-    is_out = by.apply("greater_equal", bits)
+    is_out = _is_no_count(by, bits)
     return _narrow(_where(is_out, 0, wide), dtype)
+
+
+def _is_no_count(by: Traced, bits: int) -> Traced:
+    """Return where a shift's count is negative or beyond the type's bits, as torch takes it."""
+    return by.apply("greater_equal", bits).apply("logical_or", by.apply("less", 0))
 
 
 def _signed(number: int) -> int:
@@ -113,8 +118,8 @@ def _shifted_right(x: Any, places: Any) -> Traced:
         return _narrow(_moved_down(wide, by), dtype)
     if not isinstance(wide, Traced):
         wide = by * 0 + wide
-    # Numbers beyond the type's bits leave the sign.
-    by = by.apply("minimum", 31)
+    # Numbers that are no count leave the sign.
+    by = _where(_is_no_count(by, 32), 31, by)
     for bit in range(5):
         wide = _where(_is_set(by, bit), _moved_down(wide, 1 << bit), wide)
     return _narrow(wide, dtype)
