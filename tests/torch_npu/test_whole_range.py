@@ -240,6 +240,14 @@ def test_what_is_compiled_is_as_exact_as_what_is_not() -> None:
     assert [text for text in found if text] == []
 
 
+def test_angles_of_ends_are_as_exact_where_compiled() -> None:
+    # atan2(-0, -1) was pi, atan2(inf, inf) NaN and atan2(1e-40, 1e-40) 0.01.
+    pairs = [(a, b) for a in ENDS for b in ENDS]
+    y, x = (torch.tensor(side).repeat_interleave(16) for side in zip(*pairs, strict=True))
+    compiled = torch.compile(torch.atan2, backend="opkit")
+    assert worst("atan2", torch.atan2, (y, x), compiled(y.to("npu"), x.to("npu"))) == ""
+
+
 def test_powers_of_whole_numbers_are_whole() -> None:
     base = [float(b) for b in range(2, 60) for e in range(1, 25) if b**e < 1 << 24]
     exponent = [float(e) for b in range(2, 60) for e in range(1, 25) if b**e < 1 << 24]

@@ -201,10 +201,18 @@ def _atan2(y: Value, x: Value) -> Value:
     up, across = y.apply("abs"), x.apply("abs")
     steep = up.apply("greater", across)
     low, high = up.apply("minimum", across), up.apply("maximum", across)
-    value = _fraction(low / high.apply("maximum", 1e-38), _ATAN)
+    # Equal numbers, infinite and the smallest ones too, have no quotient that says so.
+    share = low / high.apply("equal", 0.0).apply("where", 1.0, high)
+    is_diagonal = low.apply("equal", high).apply("logical_and", high.apply("greater", 0.0))
+    value = _fraction(is_diagonal.apply("where", 1.0, share), _ATAN)
     value = steep.apply("where", math.pi / 2 - value, value)
-    value = x.apply("less", 0.0).apply("where", math.pi - value, value)
-    return y.apply("less", 0.0).apply("where", -value, value)
+    value = _is_signed(x).apply("where", math.pi - value, value)
+    return _is_signed(y).apply("where", -value, value)
+
+
+def _is_signed(x: Value) -> Value:
+    # Also of -0, whose reciprocal is -infinity; that of -infinity is -0.
+    return x.apply("less", 0.0).apply("logical_or", (1.0 / x).apply("less", 0.0))
 
 
 def _pow(base: Value, exponent: Value) -> Value:
