@@ -9,7 +9,7 @@ import pytest
 
 from opkit import compiler as oc
 from opkit.compiler import TensorSpec as Spec
-from opkit.compiler.passes.sinking import join_slices, movements, sink_transposes
+from opkit.compiler.passes.sinking import join_slices, movements, sink_casts, sink_transposes
 
 SHAPE = (2, 3, 4, 8)
 
@@ -95,3 +95,35 @@ def test_slices_are_cut_by_the_kernel_that_joins_them() -> None:
     np.testing.assert_array_equal(
         result(joined, given), np.concatenate([x[..., 3::2], x[..., :3], x], 3)
     )
+
+
+def rounded_sum(x: Any) -> Any:
+    return x.astype("float32").sum(axis=-1).astype("float16")
+
+
+@pytest.mark.parametrize("shape", [(40, 96), (7, 5)])
+def test_a_rounded_sum_without_its_axis_is_one_kernel(shape: tuple[int, ...]) -> None:
+    # It was two: the sum in float32, whose axis was dropped in memory, and the cast.
+    program = oc.compile(rounded_sum, Spec("x", shape, "float16"))
+    assert [group.kind for group in program.lowered.groups] == ["vector", "view"]
+    (x,) = oc.random_arrays(program.graph, {})
+    np.testing.assert_array_equal(program(x), x.astype(np.float32).sum(axis=-1).astype(np.float16))
+
+
+def test_a_cast_stays_where_its_move_would_not_help() -> None:
+    def widened(x: Any) -> Any:
+        return (x * 2.0).reshape(96, 40).astype("float32")
+
+    def read_twice(x: Any) -> Any:
+        wide = x.astype("float32").sum(axis=-1)
+        return wide, wide.astype("float16")
+
+    def of_an_input(x: Any) -> Any:
+        return x.reshape(96, 40).astype("int8")
+
+    def of_a_product(x: Any) -> Any:
+        return x.apply("matmul", x.transpose(1, 0), dtype="float32").reshape(1600).astype("float16")
+
+    for program in (widened, read_twice, of_an_input, of_a_product):
+        graph = oc.expand(oc.trace(program, [Spec("x", (40, 96), "float16")]))
+        assert sink_casts(graph) == graph

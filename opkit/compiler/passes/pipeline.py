@@ -25,7 +25,7 @@ from .own_outputs import with_own_outputs
 from .prologues import fuse_prologues
 from .rewrite import expand, simplify
 from .sharing import share_reductions
-from .sinking import join_slices, movements, sink_transposes
+from .sinking import join_slices, movements, sink_casts, sink_transposes
 from .verifier import check_fused, check_graph
 
 if TYPE_CHECKING:
@@ -170,6 +170,10 @@ PASSES: tuple[Pass, ...] = (
         *("simplify_collapsed", "changes of shape that have met, gone", ("model",)),
         lambda graph, _: simplify(graph),
         after="collapse",
+    ),
+    Pass(
+        *("sink_casts", "casts that narrow, before changes of shape", _FROM_WHOLE),
+        lambda graph, _: sink_casts(graph),
     ),
     Pass(
         *("absorb_transposes", "heads that attention reads and writes where they lie", _FROM_WHOLE),

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..ir import Graph, Node, Shape, Value, is_one, normal_axes
+from opkit.dtypes import find_dtype
+
+from ..ir import Graph, Node, Shape, Tensor, Value, is_one, normal_axes
 from ..ops import OPERATORS
 from .rewrite import Rebuilder
 
-__all__ = ["join_slices", "movements", "sink_transposes"]
+__all__ = ["join_slices", "movements", "sink_casts", "sink_transposes"]
 
 Axes = tuple[int, ...]
 _FREE = ("reshape", "broadcast_to")
@@ -136,6 +138,41 @@ def _axis(axis: Any, rank: int) -> int:
 
 def _ints(axes: Any) -> Axes:
     return tuple(int(each) for each in axes)
+
+
+def sink_casts(graph: Graph) -> Graph:
+    """Return the graph with casts that narrow what a vector kernel computes before the change of
+    shape that only they read: they are that kernel's work, and fewer bytes are written."""
+    work = Rebuilder(graph)
+    returned = {tensor for _, tensor in graph.outputs}
+
+    def rule(node: Node, inputs: Sequence[Value]) -> Value | None:
+        if node.operator != "cast":
+            return None
+        seen = graph.producers.get(node.inputs[0])
+        if seen is None or seen.operator != "reshape":
+            return None
+        name = seen.inputs[0]
+        source = graph.producers.get(name)
+        if source is None or OPERATORS[source.operator].kind not in ("elementwise", "reduction"):
+            return None
+        alone = [len(graph.users[each]) == 1 for each in (seen.output.name, name)]
+        if not all(alone) or returned & {seen.output.name, name}:
+            return None
+        if _element_bytes(node.output) > _element_bytes(source.output) or "int64" in (
+            source.output.dtype,
+            node.output.dtype,
+        ):
+            return None
+        return work.values[name].astype(node.output.dtype).reshape(*node.output.shape)
+
+    return work.rebuilt(rule)
+
+
+def _element_bytes(tensor: Tensor) -> int:
+    row = find_dtype(tensor.dtype)
+    assert row is not None
+    return row.size_bytes
 
 
 def join_slices(graph: Graph) -> Graph:
