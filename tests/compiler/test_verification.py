@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from opkit import compiler as oc
+from opkit.bfloat16 import to_bfloat16
 from opkit.chips import DEFAULT_CHIP, find_chip
 from opkit.compiler.ir.operator import as_float
 from opkit.compiler.report.verification import difference
@@ -158,3 +159,27 @@ def test_a_part_of_a_graph_runs_on_what_the_other_part_has_computed() -> None:
     formula = {"dx": "gradient(max(x) - min(x), g, x)"}
     dx = oc.evaluate_formulas(formula, {"g": np.float64(2.0), "x": x})
     assert dx[0, 0] == -2 and dx[2, 3] == 2 and np.count_nonzero(dx) == 2
+
+
+class OneOff(oc.Compiled):
+    """A program whose first output element is 0."""
+
+    def run_group(self, group: Any, memory: dict[str, Any], *others: Any) -> None:
+        inputs = {name: memory[name] for name in self.lowered.inputs_of(group)}
+        found = run_graph(self.lowered.graph, inputs)
+        for name in self.lowered.outputs_of(group):
+            memory[name] = to_bfloat16(np.asarray(found[name]))
+            memory[name][0] = 0
+
+
+@pytest.mark.parametrize("name", ["tanhshrink", "square"])
+def test_a_small_bfloat16_element_is_no_zero_where_nothing_is_added_up(name: str) -> None:
+    # It counted as an eighth of the largest one, as what is left of a sum may: 0.001 beside 1 was
+    # as right as 0.
+    builder = oc.GraphBuilder("small")
+    builder.output("y", builder.input("x", (8,), "bfloat16").apply(name))
+    program = OneOff(compile_stages(builder.graph(), find_chip(DEFAULT_CHIP), None))
+    x = to_bfloat16(np.array([0.16, 2, 3, -1, 0.5, 1, -2, 4]))
+    found = oc.verify(program, [x])
+    assert found is not None
+    assert found.stage.startswith("kernel")

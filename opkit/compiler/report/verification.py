@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..ir import HALVES, Graph, Location, is_floating, rounded_to
-from ..tracing import from_storage, run_graph, run_nodes
+from ..ops import OPERATORS
+from ..tracing import ADDING, from_storage, run_graph, run_nodes
 
 if TYPE_CHECKING:
     from ..calls import ProgramCalls
@@ -22,8 +23,8 @@ _SMALLEST = 2.0**-100
 _FLOOR = 2.0**-10
 """Elements below this share of the tensor's largest, or of 1, may be off by as much as it."""
 _FLOORS = dict.fromkeys(HALVES, 2.0**-3)
-"""Of 16 bits: times the limit it is half a step at the largest value, which is what each product of
-an attention's rounded weights may lose where the sum cancels."""
+"""Of 16 bits, where a kernel adds up: times the limit it is half a step at the largest value, which
+is what each product of an attention's rounded weights may lose where the sum cancels."""
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
@@ -85,6 +86,7 @@ def verify(
         expected = run_nodes(part, dict(inputs), attributes, sizes)
         others = _Others(partial(_run_part, part, inputs, attributes, sizes))
         scalars = program.scalars(sizes, attributes)
+        adds = any(OPERATORS[node.operator].kind in ADDING for node in group.nodes)
         for stage, results in program.stage_results(group, {**expected, **inputs}, scalars, sizes):
             for name, value in results.items():
                 dtype = graph.tensors[name].dtype
@@ -92,7 +94,7 @@ def verify(
                 right = _stored(expected[name], dtype)
                 # Steps run in float64: what leaves float32 on the way is infinite here, too.
                 made = _stored(value, dtype) if dtype == "float32" else value
-                error = _least_error(made, right, limit, others, name, dtype)
+                error = _least_error(made, right, limit, others, name, dtype, adds=adds)
                 if error > limit:
                     return Difference(stage, name, _location(graph, name), error, limit)
         for name in program.lowered.outputs_of(group):
@@ -100,7 +102,7 @@ def verify(
             limit = _LIMITS.get(dtype, 0.0)
             actual = from_storage(memory[name], dtype)
             reference = _stored(expected[name], dtype)
-            error = _least_error(actual, reference, limit, others, name, dtype)
+            error = _least_error(actual, reference, limit, others, name, dtype, adds=adds)
             if error > limit:
                 return Difference(
                     f"kernel {group.name}", name, _location(graph, name), error, limit
@@ -109,10 +111,17 @@ def verify(
 
 
 def _least_error(
-    actual: Any, expected: Any, limit: float, others: _Others, name: str, dtype: str = ""
+    actual: Any,
+    expected: Any,
+    limit: float,
+    others: _Others,
+    name: str,
+    dtype: str = "",
+    *,
+    adds: bool = False,
 ) -> float:
     """Return the difference; where it is above a limit, that to the nearest of the other values."""
-    floor = _FLOORS.get(dtype, _FLOOR)
+    floor = _FLOORS.get(dtype, _FLOOR) if adds else _FLOOR
     error = difference(actual, expected, floor=floor)
     if error <= limit:
         return error

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .limits import SizeLimit, index_limits, size_limits
     from .program_file import load_program, tensor_spec
     from .reference import (
+        ADDING,
         apply_nodes,
         from_storage,
         random_arrays,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ADDING",
     "GraphBuilder",
     "SizeLimit",
     "TensorSpec",
@@ -54,6 +56,7 @@ __getattr__ = lazy_names(
             "tensor_spec",
         ),
         "reference": (
+            "ADDING",
             "apply_nodes",
             "from_storage",
             "random_arrays",

@@ -95,7 +95,7 @@ def apply_nodes(
             # What was computed in 16 bits: its node is the graph's.
             dtype = graph.producers[node.inputs[0]].output.dtype
             inputs = [rounded_to(inputs[0], dtype)] if dtype in HALVES else inputs
-        adds = OPERATORS[node.operator].kind in _ADDING and not _chooses(node)
+        adds = OPERATORS[node.operator].kind in ADDING and not _chooses(node)
         if random is not None and adds and not (node.output.name in whole and _is_small(inputs)):
             # What is added up in float32 is rounded on the way.
             inputs = [_shaken(each, random) for each in inputs]
@@ -122,7 +122,8 @@ def apply_nodes(
 
 _SHAKEN = 2.0**-18
 """Some last places of float32, as many as functions made of several instructions have off."""
-_ADDING = ("reduction", "product", "scan", "attention", "convolution")
+ADDING = ("reduction", "product", "scan", "attention", "convolution")
+"""Kinds of operators whose results are sums of others."""
 _MOVING = ("movement", "index", "line")
 
 
