@@ -37,7 +37,7 @@ def test_a_folder_follows_its_variable_where_that_is_absolute(
 def test_a_cache_that_cannot_be_filled_is_said_with_the_way_to_another(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("no folder")
     with (
-        pytest.raises(SetupError, match="images cannot be written") as caught,
+        pytest.raises(SetupError, match="images cannot be written: Not a directory") as caught,
         filling_cache(tmp_path / "cache" / "images"),
     ):
         pass

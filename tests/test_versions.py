@@ -14,3 +14,5 @@ def test_the_pin_ends_where_the_rule_does(version: str) -> None:
     assert is_compatible(version, f"{major}.{minor}.99")
     assert not is_compatible(version, below)
     assert not is_compatible(version, f"{int(major) + 1}.{minor}.0")
+    # The one before is none either, and was as good to this test (benchmarks/source_mutants.py).
+    assert [int(number) for number in below.split(".")] == [int(major), int(minor) + 1]

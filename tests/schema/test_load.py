@@ -407,3 +407,24 @@ def test_comments_are_taken() -> None:
         at for at, line in enumerate(lines.split("\n")) if '"float16"' in line
     )
     assert 'expected a value, found "/"' in fails('{"op": /}').message
+
+
+@pytest.mark.parametrize(
+    ("value", "fits"), [(-(2**63), True), (2**63 - 1, True), (-(2**63) - 1, False), (2**63, False)]
+)
+def test_an_integer_attribute_is_one_of_64_bits(value: int, fits: bool) -> None:
+    # No test held either end (benchmarks/source_mutants.py).
+    attr = {"name": "n", "type": "int", "param_type": "optional", "default_value": value}
+    tensor = {"type": "float32"}
+    entry = {
+        "op": "Ends",
+        "input_desc": [{"name": "x", **tensor}],
+        "output_desc": [{"name": "y", **tensor}],
+        "attr": [attr],
+    }
+    if fits:
+        (spec,) = parse(json.dumps(entry), file=Path("ends.json"))
+        assert spec.attrs[0].default == value
+        return
+    with pytest.raises(SpecError, match="fits 64 bits"):
+        parse(json.dumps(entry), file=Path("ends.json"))
