@@ -138,6 +138,9 @@ def test_commands_and_options_of_a_page_exist(page: Path) -> None:
         assert name in COMMANDS, line
         command = group.get_command(context, name)
         assert command is not None
+        if isinstance(command, click.Group):
+            # A folder alone is for `run`.
+            command = command.commands.get(rest.split(" ")[0], command.commands["run"])
         if name == "cc":
             continue  # it takes the compiler's options
         known = {flag for each in command.params for flag in (*each.opts, *each.secondary_opts)}
