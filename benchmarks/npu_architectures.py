@@ -7,7 +7,9 @@ recommendation, five recurrent or with a state: classes of transformers, timm an
 `architectures_own.py` beside this file. A row has the largest difference of the outputs from the
 CPU's and of the losses of AdamW's steps (as a share of the first), the share of the calls that
 kernels serve, what else was tried (autocast in bfloat16, checkpointing, generate, torch.compile)
-and the seconds. Agrees: no further off than 1e-3. What fails is named, and what the CPU took.
+and the seconds. Agrees: no further off than 1e-3, or than twice what the CPU's own losses are from
+those of weights that differ by a rounding: norms over two numbers are a matter of their sign. What
+fails is named, and what the CPU took.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from typing import Any
 
 import torch
 from architectures_own import OWN
+from npu_models import nudged
 from table import print_figure, print_head
 from torch import nn
 
@@ -214,9 +217,9 @@ MODELS: dict[str, tuple[str, Callable[[], Made]]] = {
     "RegNet": ("vision", _timm("regnetx_002")),
     "MLP-Mixer": (
         "vision",
-        _timm("mixer_s32_224", img_size=32, patch_size=8, num_blocks=2, embed_dim=32),
+        _timm("mixer_s32_224", 64, img_size=64),
     ),
-    "EfficientNet": ("vision", _timm("efficientnet_lite0", channel_multiplier=0.25)),
+    "EfficientNet": ("vision", _timm("efficientnet_lite0")),
     "wav2vec 2.0": ("audio", _sound("Wav2Vec2ForSequenceClassification", "Wav2Vec2Config")),
     "HuBERT": ("audio", _sound("HubertForSequenceClassification", "HubertConfig")),
     "WavLM": ("audio", _sound("WavLMForSequenceClassification", "WavLMConfig")),
@@ -325,7 +328,7 @@ def _loss(results: Any) -> torch.Tensor:
     loss = getattr(results, "loss", None)
     if loss is None and hasattr(results, "keys") and "loss" in results:
         loss = results["loss"]
-    return loss if loss is not None else _first(results).float().square().mean()
+    return loss if loss is not None else (_first(results).float() - 1).square().mean()
 
 
 def _on(value: Any, device: str) -> Any:
@@ -401,7 +404,11 @@ def run_one(name: str, steps: int, skipped: list[str]) -> dict[str, Any]:
     """Return what one model's run gave, as JSON has it."""
     torch.manual_seed(0)
     model, given = MODELS[name][1]()
+    for weight in model.parameters():
+        if weight.dim() > 1 and not weight.any():
+            nn.init.normal_(weight, std=0.1)  # outputs that are 0 would agree whatever is computed
     output, losses, _, _ = _train(model, given, "cpu", steps)
+    near = _train(nudged(model, torch.float32, 1), given, "cpu", steps)[1]
     torch.npu.init()
     torch.npu.reset_fallbacks()
     begin = time.perf_counter()
@@ -413,6 +420,7 @@ def run_one(name: str, steps: int, skipped: list[str]) -> dict[str, Any]:
     return {
         "output": ((there - output).abs().max() / output.abs().max().clamp(min=1e-3)).item(),
         "loss": max(abs(a - b) for a, b in zip(losses, own_losses, strict=True)) / scale,
+        "rounding": max(abs(a - b) for a, b in zip(losses, near, strict=True)) / scale,
         "native": native,
         "cpu": cpu,
         "seconds": seconds,
@@ -476,13 +484,13 @@ def main() -> None:
         if "failed" in row:
             print_figure(what, f"FAILS: {row['failed']}", "agrees")
             continue
-        is_near = row["output"] <= LIMIT and row["loss"] <= LIMIT
+        is_near = row["output"] <= LIMIT and row["loss"] <= max(LIMIT, 2 * row["rounding"])
         wrong = {key: text for key, text in row["more"].items() if text}
         share = row["native"] / (row["native"] + row["cpu"])
         agree += is_near and not wrong
         native += share >= 0.99
         right = ", ".join(key for key, text in row["more"].items() if not text)
-        errors = f"output {row['output']:.0e}, losses {row['loss']:.0e}"
+        errors = f"output {row['output']:.0e}, losses {row['loss']:.0e} (CPU {row['rounding']:.0e})"
         print_figure(
             what,
             f"{'agrees' if is_near else 'DIFFERS'}: {errors}; native {share:.1%};"
