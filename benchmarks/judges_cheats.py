@@ -10,7 +10,7 @@ from pathlib import Path
 
 from opkit.toolchain import OPKIT_COMMAND
 
-__all__ = ["CHEATS", "COMMANDS", "exit_code"]
+__all__ = ["CHEATS", "COMMANDS", "FILL", "RAW", "cheat_kernel", "exit_code", "plain_project"]
 
 _PROTOTYPE = {
     "op": "Cheat",
@@ -30,7 +30,7 @@ extern "C" __global__ __aicore__ void cheat(GM_ADDR x, GM_ADDR y, GM_ADDR worksp
     {body}
 }}
 """
-_FILL = """TPipe pipe; TBuf<TPosition::VECCALC> buffer; pipe.InitBuffer(buffer, 1024);
+FILL = """TPipe pipe; TBuf<TPosition::VECCALC> buffer; pipe.InitBuffer(buffer, 1024);
     LocalTensor<float> local = buffer.Get<float>(); Duplicate(local, 1.0f, 256);
     GlobalTensor<float> out; out.SetGlobalBuffer((__gm__ float*)y); PipeBarrier<PIPE_ALL>();
     if (GetBlockIdx() == 0) for (int64_t i = 0; i < count; i += 256) {
@@ -39,7 +39,7 @@ _FILL = """TPipe pipe; TBuf<TPosition::VECCALC> buffer; pipe.InitBuffer(buffer, 
     }
     PipeBarrier<PIPE_ALL>();
     """
-_RAW = "for (int64_t i = 0; i < count; ++i) ((float*)y)[i] = 2 * ((float*)x)[i] + 1;"
+RAW = "for (int64_t i = 0; i < count; ++i) ((float*)y)[i] = 2 * ((float*)x)[i] + 1;"
 _PATCH = r'"import opkit.testing.run as r\nr._verdict = lambda outputs: r.Verdict.PASS"'
 _UNISTD = "#include <unistd.h>"
 
@@ -63,7 +63,7 @@ CHEATS: dict[str, tuple[str, str]] = {
     "ends its judge": (f"#include <csignal>\n{_UNISTD}", "kill(getppid(), SIGTERM); pause();"),
     "a thread that writes later": (
         "#include <thread>",
-        f"std::thread([=] {{ for (int k = 0; k < 100000; ++k) {_RAW} }}).detach();",
+        f"std::thread([=] {{ for (int k = 0; k < 100000; ++k) {RAW} }}).detach();",
     ),
     "a timer that writes later": (
         "#include <csignal>\n#include <sys/time.h>\nstatic void late(int) {}",
@@ -100,8 +100,8 @@ CHEATS: dict[str, tuple[str, str]] = {
         "signal(SIGSEGV, leave); *(volatile int*)0 = 1;",
     ),
     "assembly": ("", 'asm volatile("syscall" ::"a"(231), "D"(0) : "rcx", "r11", "memory");'),
-    "raw pointers": ("", _RAW),
-    "raw pointers over a copy": ("", _FILL + _RAW),
+    "raw pointers": ("", RAW),
+    "raw pointers over a copy": ("", FILL + RAW),
     "nothing": ("", ""),
 }
 """Heads and bodies of the kernel, by what they try."""
@@ -112,19 +112,28 @@ COMMANDS = {
 """Commands that judge, with the cases that are tried."""
 
 
-def exit_code(name: str, command: str, work: Path) -> tuple[int, str]:
-    """Return how a command ends for a cheat, and what it says."""
+def plain_project(work: Path) -> Path:
+    """Return the project whose kernel is replaced, generated and built once in a folder."""
     plain = work / "cheat"
     if not plain.exists():
         (work / "cheat.json").write_text(json.dumps([_PROTOTYPE]))
         argv = [*OPKIT_COMMAND, "gen", "-q", "-i", str(work / "cheat.json"), "-o", str(plain)]
         subprocess.run([*argv, "-f", "aclnn"], check=True, capture_output=True)
         subprocess.run([*OPKIT_COMMAND, "build", str(plain), "-q"], check=True, capture_output=True)
+    return plain
+
+
+def cheat_kernel(head: str, body: str) -> str:
+    """Return the text of a kernel."""
+    return _KERNEL.format(head=head, body=body)
+
+
+def exit_code(name: str, command: str, work: Path) -> tuple[int, str]:
+    """Return how a command ends for a cheat, and what it says."""
     copy = work / f"cheat-{os.getpid()}"
-    shutil.copytree(plain, copy)
+    shutil.copytree(plain_project(work), copy)
     try:
-        head, body = CHEATS[name]
-        (copy / "op_kernel" / "cheat.cpp").write_text(_KERNEL.format(head=head, body=body))
+        (copy / "op_kernel" / "cheat.cpp").write_text(cheat_kernel(*CHEATS[name]))
         argv = [*OPKIT_COMMAND, command, str(copy), "--op", "cheat", *COMMANDS[command], "--json"]
         done = subprocess.run(argv, capture_output=True, timeout=300, check=False)
         return done.returncode, _said(done.stdout)

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from opkit.executor.choose import EXECUTORS, open_executor
     from opkit.executor.crew import Crew, Executor
     from opkit.executor.here import HereExecutor
-    from opkit.executor.local import LocalExecutor
+    from opkit.executor.local import Cage, LocalExecutor, bare
     from opkit.executor.work import ATTEMPTS, Folder, Lost, Work, folder_of
 
 __all__ = [
     "ATTEMPTS",
     "EXECUTORS",
+    "Cage",
     "Crew",
     "Executor",
     "Folder",
@@ -26,12 +27,14 @@ __all__ = [
     "LocalExecutor",
     "Lost",
     "Work",
+    "bare",
     "folder_of",
     "open_executor",
 ]
 
 _HOMES = {
     "ATTEMPTS": "work",
+    "Cage": "local",
     "EXECUTORS": "choose",
     "Crew": "crew",
     "Executor": "crew",
@@ -40,6 +43,7 @@ _HOMES = {
     "LocalExecutor": "local",
     "Lost": "work",
     "Work": "work",
+    "bare": "local",
     "folder_of": "work",
     "open_executor": "choose",
 }

@@ -26,10 +26,16 @@ from opkit.executor.work import ATTEMPTS, Lost, Work
 from opkit.executor.worker import IDLE, MARK, MARK_BYTES, STARTING
 from opkit.processes import signal_group
 
-__all__ = ["Cage", "LocalCrew", "LocalExecutor"]
+__all__ = ["Cage", "LocalCrew", "LocalExecutor", "bare"]
 
 Cage: TypeAlias = Callable[[list[str]], list[str]]
 """From the command of a worker to the command that starts it in a sandbox."""
+
+
+def bare(argv: list[str]) -> list[str]:
+    """Return the command as it is: a worker without a sandbox that is not trusted either."""
+    return argv
+
 
 _AHEAD_SECONDS = 0.1
 """Work that a process is given ahead, so that it never waits for us."""
@@ -325,6 +331,9 @@ def _start(hello: bytes, cage: Cage | None) -> _Process:
             cage(argv) if cage else argv,
             pass_fds=numbers,
             stdin=subprocess.DEVNULL,
+            # What nobody trusts must not speak for the command either.
+            stdout=subprocess.DEVNULL if cage else None,
+            stderr=subprocess.DEVNULL if cage else None,
             # A group of its own: a kernel that kills its group does not reach us, and all that it
             # has started goes with it.
             start_new_session=True,

@@ -16,8 +16,8 @@ from typing import Any
 import opkit
 from opkit.chips import Chip
 from opkit.emulator import include_dir, library_path
-from opkit.errors import UsageError
-from opkit.executor import Folder, LocalExecutor, Lost, Work, folder_of
+from opkit.errors import OperatorError, UsageError
+from opkit.executor import Cage, Folder, LocalExecutor, Lost, Work, bare, folder_of
 from opkit.folders import cache_folder, filling_cache
 from opkit.judging.lockdown import Limits
 from opkit.judging.sandbox import Sandbox
@@ -138,22 +138,23 @@ def _build(
 ) -> dict[str, Any]:
     """Build below a scratch folder; return the fields of `Built`."""
     folders = {name: Folder(scratch / name) for name in INSIDE}
-    cage = None
+    cage: Cage = bare
     if sandboxed:
         folders = {name: Folder(Path(place)) for name, place in INSIDE.items()}
         cache = cache_folder()
-        # The host code of a tree runs while it is built, to say what its operators are: it must
-        # not leave anything behind for others.
-        is_project = (scratch / "candidate" / "pyproject.toml").is_file()
-        seen = {str(cache): cache}
-        writable = {"/judge": scratch, **(seen if is_project else {})}
+        # Host code runs while it is built, to say what its operators are: it must not leave
+        # anything behind for others, so the cache is read, and not written.
+        seen, writable = {str(cache): cache}, {"/judge": scratch}
         environment = {"XDG_CACHE_HOME": str(cache.parent)}
         if "CXX" in os.environ:
             environment["CXX"] = os.environ["CXX"]
-        cage = Sandbox({} if is_project else seen, writable, environment)
+        cage = Sandbox(seen, writable, environment)
     work = Work(begin_build, BuildSetup(chip.name, limits), folders, seconds=limits.seconds)
     with LocalExecutor(1, cage=cage).open(work) as crew:
-        (found,) = crew.run([(spec.op, spec.name)])
+        try:
+            (found,) = crew.run([(spec.op, spec.name)])
+        except OperatorError as error:
+            found = Lost(error.message, 1)
     if isinstance(found, Lost):
         return {"failure": {"error": f"the build ended: {found}", "kind": "Lost", "code": 1}}
     if not isinstance(found, dict) or "error" in found or not isinstance(found.get("op"), str):

@@ -11,6 +11,7 @@ KINDS = {
     "INTERFACE": "it takes or gives other tensors than the operator of the task",
     "FOREIGN-KERNEL": "its kernel calls functions of this machine, or has assembly: no AI core has"
     " an operating system, a libm or a libc",
+    "LIBRARY-KERNEL": "its kernel calls libm or libc, which no AI core has",
     "FOREIGN-HOST": "its host code asks for processes, files, the network, clocks or other"
     " libraries",
     "WRONG": "a result misses the precision standard",

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from opkit.errors import OperatorError, SetupError
-from opkit.executor import Crew, Folder, LocalExecutor, Lost, Work
+from opkit.executor import Crew, Folder, LocalExecutor, Lost, Work, bare
 from opkit.judging.lockdown import Limits
 from opkit.judging.plain import plain_value, read_value
 from opkit.judging.sandbox import Sandbox
@@ -53,7 +53,7 @@ def golden_apart(
     inside = Folder(Path(_INSIDE) if sandboxed else folder)
     setup = GoldenSetup(file.name, uses_torch, limits)
     work = Work(begin_golden, setup, {"golden": inside}, seconds=limits.seconds)
-    cage = Sandbox(readable={_INSIDE: folder}) if sandboxed else None
+    cage = Sandbox(readable={_INSIDE: folder}) if sandboxed else bare
     with LocalExecutor(1, cage=cage).open(work) as crew:
         yield Golden(file, _module(crew, file))
 

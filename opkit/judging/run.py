@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from opkit.chips import Chip, find_chip
-from opkit.errors import OpkitError, PrecisionError
-from opkit.executor import Crew, Folder, LocalExecutor, Lost, Work
+from opkit.errors import OperatorError, OpkitError, PrecisionError
+from opkit.executor import Crew, Folder, LocalExecutor, Lost, Work, bare
 from opkit.judging.candidate import INSIDE, Built, built_candidate
 from opkit.judging.findings import JudgeFinding, finding
 from opkit.judging.judgement import JudgedCase, Judgement
@@ -42,7 +42,7 @@ from opkit.testing import (
     output_tensors,
 )
 from opkit.testing import judge as compare_outputs
-from opkit.toolchain import foreign_host_names, foreign_log, is_foreign, named_texts
+from opkit.toolchain import foreign_host_names, foreign_log, is_foreign, library_names, named_texts
 
 __all__ = ["judge", "judge_candidate"]
 
@@ -88,9 +88,8 @@ def judge_candidate(candidate: Path, task: Task, question: Question) -> Judgemen
         name: Folder(Path(INSIDE[name]) if sandboxed else path)
         for name, path in (("artifact", built.artifact), ("candidate", built.sources))
     }
-    cage = None
-    if sandboxed:
-        cage = Sandbox({INSIDE["artifact"]: built.artifact, INSIDE["candidate"]: built.sources})
+    seen = {INSIDE["artifact"]: built.artifact, INSIDE["candidate"]: built.sources}
+    cage = Sandbox(seen) if sandboxed else bare
     setup = LaunchSetup(task.spec, target.name, limits, built.op)
     work = Work(begin_launches, setup, folders, seconds=limits.seconds + 10)
     with LocalExecutor(1, cage=cage).open(work) as crew:
@@ -144,6 +143,8 @@ def _against_build(built: Built, task: Task) -> list[JudgeFinding]:
             else:
                 log = foreign_log(image, texts)
                 found += [finding("FOREIGN-KERNEL", log.strip())] if log else []
+                names = library_names(image)
+                found += [finding("LIBRARY-KERNEL", ", ".join(names))] if names else []
         except (struct.error, IndexError, ValueError) as error:
             found.append(finding("FOREIGN-KERNEL", f"{library.name} is no library: {error}"))
     return found
@@ -213,7 +214,11 @@ class _Run:
         return replace(case, seed=drawn, label=case.name)
 
     def _answer(self, crew: Crew, request: LaunchRequest) -> dict[str, Any]:
-        (found,) = crew.run([request])
+        try:
+            (found,) = crew.run([request])
+        except OperatorError as error:
+            # Its processes end as soon as it is loaded, or in between.
+            found = Lost(error.message, 1)
         self._ran += 1
         if isinstance(found, Lost):
             return {"error": str(found), "kind": "Lost", "reason": found.reason}

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .cache import BuildCache, unit_key
     from .command import host_argv
     from .described import HostDescription
-    from .imports import foreign_host_names, foreign_log, is_foreign, named_texts
+    from .imports import foreign_host_names, foreign_log, is_foreign, library_names, named_texts
     from .library_build import (
         OperatorBuild,
         build_operators,
@@ -59,6 +59,7 @@ __all__ = [
     "host_description",
     "is_foreign",
     "is_operator_for",
+    "library_names",
     "named_texts",
     "operators_below",
     "operators_for",
@@ -78,8 +79,14 @@ __getattr__ = lazy_names(
         ),
         "command": ("host_argv",),
         "described": ("HostDescription",),
+        "imports": (
+            "foreign_host_names",
+            "foreign_log",
+            "is_foreign",
+            "library_names",
+            "named_texts",
+        ),
         "manifest": ("MANIFEST_NAME",),
-        "imports": ("foreign_host_names", "foreign_log", "is_foreign", "named_texts"),
         "library_build": (
             "OperatorBuild",
             "build_operators",

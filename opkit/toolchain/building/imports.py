@@ -14,7 +14,14 @@ import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-__all__ = ["foreign_host_names", "foreign_log", "is_foreign", "named_texts", "undefined_names"]
+__all__ = [
+    "foreign_host_names",
+    "foreign_log",
+    "is_foreign",
+    "library_names",
+    "named_texts",
+    "undefined_names",
+]
 
 _MATHS = (
     "acos|acosh|asin|asinh|atan|atan2|atanh|cbrt|ceil|copysign|cos|cosh|erf|erfc|exp|exp2|expm1"
@@ -43,6 +50,12 @@ _ALLOWED = re.compile(
 # Among what C++'s library has: threads, files, other sources of time and of chance.
 _REFUSED = re.compile(
     r"thread|future|condition_variable|filesystem|filebuf|fstream|random_device|6chrono|5mutex"
+)
+# Of what kernels may use: what this machine's libm and libc compute or keep for them. The scalar
+# unit has a square root, and compilers call what copies and fills memory.
+_LIBRARIES = re.compile(
+    rf"(?!sqrtf?$)(?:{_MATHS})[fl]?$|__(?:{_MATHS})[fl]?_finite$|(?:__)?(?:{_PRINTING})(?:_chk)?$"
+    rf"|str\w+$|(?:m|c|re)alloc$|free$|aligned_alloc$|_Zn[wa]|(?:{_ENDING})$"
 )
 # Host code may also use what it shares with the threads that call it, and what reads text.
 _ALLOWED_OF_HOSTS = re.compile(
@@ -105,6 +118,15 @@ def foreign_log(image: bytes, texts: Sequence[tuple[str, str]]) -> str:
 def is_foreign(message: str) -> bool:
     """Whether an error of a build is one of `foreign_log`."""
     return message.endswith(_NO_CORE)
+
+
+def library_names(image: bytes) -> tuple[str, ...]:
+    """Return the functions of libm and libc that a kernel calls; no AI core has those either.
+
+    Public kernels print and compute constants by them, so they build; a result that is made by them
+    is none of the core's.
+    """
+    return tuple(name for name in undefined_names(image) if _LIBRARIES.match(name))
 
 
 def foreign_host_names(image: bytes) -> tuple[str, ...]:
