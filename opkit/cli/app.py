@@ -36,6 +36,7 @@ COMMANDS = {
     "demo": "Take one operator the whole way, command by command.",
     "cc": "Compile Ascend C sources with kernel launches to programs.",
     "run": "Run a program or Python script on the emulated device.",
+    "mcp": "Serve opkit's commands to agents, by the MCP.",
     "targets": "List the chips that can be emulated.",
     "doctor": "Check this machine for what opkit needs.",
     "log": "Show the log of opkit's components.",
