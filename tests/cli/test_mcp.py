@@ -43,6 +43,7 @@ def test_the_tools_say_what_they_do_and_that_they_only_read(tmp_path: Path) -> N
     assert all(tool.description and tool.annotations.read_only_hint for tool in tools)
 
 
+@pytest.mark.slow
 def test_gen_shows_the_files_and_writes_none_unless_it_may(tmp_path: Path) -> None:
     text = json.dumps(PROTOTYPE)
     shown = _call(tmp_path, "gen", prototype=text, project="swish")
@@ -63,6 +64,7 @@ def test_a_wrong_call_is_an_answer_that_says_what_to_do(tmp_path: Path) -> None:
     assert "absent" in absent["messages"]
 
 
+@pytest.mark.slow
 def test_docs_explain_a_finding(tmp_path: Path) -> None:
     answer = _call(tmp_path, "docs", topic="RACE-RAW")
     assert answer["exit_code"] == 0

@@ -12,9 +12,7 @@ __all__ = ["command"]
 
 
 @click.command("mcp", short_help="Serve opkit's commands to agents, by the MCP.")
-@click.argument(
-    "folder", required=False, type=click.Path(path_type=Path, file_okay=False, exists=True)
-)
+@click.argument("folder", required=False, type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--write",
     is_flag=True,
@@ -39,5 +37,9 @@ def command(*, folder: Path | None, write: bool, timeout: float, console: Consol
     Example: opkit mcp operators --write
     """
     from opkit.cli.mcp.tools import serve_tools
+    from opkit.errors import UsageError
 
-    serve_tools((folder or Path.cwd()).resolve(), writes=write, timeout_seconds=timeout)
+    served = (folder or Path.cwd()).resolve()
+    if not served.is_dir():
+        raise UsageError(f"{folder}: there is no such folder")
+    serve_tools(served, writes=write, timeout_seconds=timeout)
