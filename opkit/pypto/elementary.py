@@ -163,7 +163,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         name: _renamed(operator)
         for name, operator in {
             **{"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal"},
-            **{"gt": "greater", "ge": "greater_equal", "floor_div": "floor_divide"},
+            **{
+                "gt": "greater",
+                "greater": "greater",
+                "ge": "greater_equal",
+                "floor_div": "floor_divide",
+            },
             **{name: name for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not")},
         }.items()
     },

@@ -73,6 +73,30 @@ def _reduction(name: str) -> Callable[..., Any]:
     return call
 
 
+def _var(
+    x: Traced,
+    dim: Any = None,
+    correction: float | None = None,
+    keepdim: bool = False,
+    *,
+    axis: Any = None,
+    unbiased: bool | None = None,
+) -> Traced:
+    """The public project's variance divides by one less than the elements, the article's by all.
+
+    The article names `axis`, the public project `dim`.
+    """
+    over = dim if axis is None else axis
+    if correction is None:
+        correction = float(axis is None if unbiased is None else unbiased)
+    found = new_value(current_builder(), "var", x, axis=over, keepdims=bool(keepdim))
+    if not correction:
+        return found
+    count = x.size // max(found.size, 1)
+    rest = count - correction
+    return found * (count / rest if rest > 0 else float("inf"))
+
+
 def _softmax(x: Traced, axis: int = -1, dim: int | None = None) -> Traced:
     over = axis if dim is None else dim
     check_heads(x.builder, x.value, over)
@@ -144,8 +168,19 @@ def _full(
     return whole if valid_shape is None else Traced(whole.builder, whole.value, shape=tuple(size))
 
 
-def _zeros(shape: Sequence[int] | int, dtype: object = "float32") -> Traced:
-    return _filled((shape,) if isinstance(shape, int) else shape, 0.0, dtype)
+def _zeros(*shape: Sequence[int] | int, dtype: object = "float32") -> Traced:
+    return _filled(*_shape_and_dtype(shape, 0.0, dtype))
+
+
+def _ones(*shape: Sequence[int] | int, dtype: object = "float32") -> Traced:
+    return _filled(*_shape_and_dtype(shape, 1.0, dtype))
+
+
+def _shape_and_dtype(given: Sequence[Any], value: float, dtype: object) -> tuple[Any, float, Any]:
+    """Return a shape that comes as one argument or as several, a value and a data type."""
+    if given and not isinstance(given[0], int):
+        return given[0], value, given[1] if len(given) > 1 else dtype
+    return tuple(given), value, dtype
 
 
 class _TensorMeta(type):
@@ -232,7 +267,7 @@ FUNCTIONS |= {
     "log": _log,
     "sqrt": _number_or("sqrt", math.sqrt),
     "zeros": _zeros,
-    "ones": lambda shape, dtype="float32": _filled(shape, 1.0, dtype),
+    "ones": _ones,
     "full": _full,
     "empty_like": _empty_like,
     "zeros_like": lambda x: _filled(x.shape, 0.0, x.dtype),
@@ -241,7 +276,8 @@ FUNCTIONS |= {
     "softmax": _softmax,
     "reshape": _reshape,
     "transpose": _transpose,
-    **{name: _reduction(name) for name in ("sum", "mean", "var", "max", "min")},
+    **{name: _reduction(name) for name in ("sum", "mean", "max", "min")},
+    "var": _var,
     "amax": _reduction("max"),
     "amin": _reduction("min"),
     # The public project's.

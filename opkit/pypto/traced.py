@@ -26,7 +26,8 @@ _METHODS = {
     *("log", "log10", "log2", "logical_not", "matmul", "maximum", "mul", "permute", "reciprocal"),
     *("remainder", "round", "rsqrt", "scatter", "scatter_", "scatter_update", "sigmoid", "sin"),
     *("softmax", "sqrt", "sub", "sum", "topk", "tril", "triu", "trunc", "unsqueeze", "view"),
-    *("abs", "minimum", "neg", "relu", "mean", "max", "min", "square", "pow"),
+    *("abs", "minimum", "neg", "relu", "mean", "max", "min", "square", "pow", "var", "pad"),
+    *("fillpad", "eq", "ne", "lt", "le", "gt", "ge", "greater"),
 }
 Operand: TypeAlias = "Traced | float | int | bool"
 

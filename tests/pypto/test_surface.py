@@ -236,3 +236,24 @@ def test_elements_are_numbers_and_torch_tensors_are_taken_as_they_are() -> None:
         pypto.from_torch(x, dtype=pypto.DT_FP16)
     with pytest.raises(GraphError, match="TILEOP_ND"):
         pypto.from_torch(x, tensor_format=pypto.TileOpFormat.TILEOP_NZ)
+
+
+def test_variances_divide_as_each_surface_says() -> None:
+    x = np.random.default_rng(5).normal(size=(4, 12)).astype(np.float32)
+    wanted = {
+        # The public project's divided by all elements, and took no correction.
+        "public": (lambda x: pypto.var(x, -1), x.var(-1, ddof=1)),
+        "correction": (lambda x: x.var(dim=-1, correction=2, keepdim=True), x.var(-1, ddof=2)),
+        "positional": (lambda x: pypto.var(x, -1, 0), x.var(-1)),
+        "biased": (lambda x: x.var(dim=-1, unbiased=False), x.var(-1)),
+        "all": (lambda x: pypto.var(x), x.var(ddof=1)),
+        "article": (lambda x: pypto.var(x, axis=-1, keepdim=True), x.var(-1)),
+    }
+    for function, expected in wanted.values():
+        found = pypto.jit(function)(x)
+        np.testing.assert_allclose(found.reshape(-1), np.ravel(expected), rtol=1e-5)
+
+
+def test_shapes_come_as_one_argument_or_as_several() -> None:
+    program = pypto.jit(lambda x: x + pypto.zeros(2, 8, dtype=pypto.DT_FP32) + pypto.ones([2, 8]))
+    assert (program(np.zeros((2, 8), np.float32)) == 1).all()
