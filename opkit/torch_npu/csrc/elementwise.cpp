@@ -11,6 +11,7 @@
 
 #include "device.h"
 #include "fallback.h"
+#include "forms.h"
 #include "launch.h"
 #include "natives.h"
 #include "registry.h"
@@ -72,8 +73,8 @@ struct Constant {
 
 class Elementwise {
  public:
-  Elementwise(const char* op, const char* text_name, const char* text_value, const char* formula, Typing typing)
-      : op_(op), text_name_(text_name), text_value_(text_value), formula_(formula), typing_(typing) {}
+  Elementwise(std::string op, const char* text_name, const char* text_value, const char* formula, Typing typing)
+      : op_(std::move(op)), text_name_(text_name), text_value_(text_value), formula_(formula), typing_(typing) {}
 
   const char* serve(const c10::OperatorHandle& op, c10::Stack* stack) {
     std::call_once(bound_once_, [&] { bind(op.schema()); });
@@ -226,7 +227,7 @@ class Elementwise {
 
   const char* launch(at::TensorIterator& iter, const c10::IValue* arguments, c10::DeviceIndex device) {
     MapCall call;
-    call.name = op_;
+    call.name = op_.c_str();
     for (int d = 0; d < iter.ndim(); ++d) call.shape.push_back(iter.shape()[d]);
     if (call.shape.size() > kernels::kOuter + 1) return "more dims than the kernel takes";
     const at::TensorBase& out = iter.output(0);
@@ -345,7 +346,7 @@ class Elementwise {
     return type;
   }
 
-  const char* op_;
+  std::string op_;
   const char* text_name_;
   const char* text_value_;
   const char* formula_;
@@ -369,6 +370,28 @@ constexpr FormulaRow kFormulaRows[] = {
 #undef FORMULA_IF
 };
 
+bool has_row(const std::string& op) {
+  return std::any_of(std::begin(kFormulaRows), std::end(kFormulaRows),
+                     [&](const FormulaRow& row) { return op == row.op; });
+}
+
+/// Rows from `begin` to `end` serve an operator, the first that can.
+void add_rows(const std::string& op, size_t begin, size_t end) {
+  std::vector<std::shared_ptr<Elementwise>> rows;
+  for (size_t i = begin; i < end; ++i) {
+    const FormulaRow& row = kFormulaRows[i];
+    rows.push_back(std::make_shared<Elementwise>(op, row.text_name, row.text_value, row.formula, row.typing));
+  }
+  add_native(op, "vector_program", [rows](const c10::OperatorHandle& handle, c10::Stack* stack) {
+    const char* reason = nullptr;
+    for (const auto& row : rows) {
+      reason = row->serve(handle, stack);
+      if (reason == nullptr) return reason;
+    }
+    return reason;
+  });
+}
+
 }  // namespace
 
 const char* elementwise_formula(std::string_view op) {
@@ -379,23 +402,15 @@ const char* elementwise_formula(std::string_view op) {
 }
 
 void add_elementwise() {
-  for (size_t i = 0; i < std::size(kFormulaRows);) {
+  for (size_t begin = 0, end = 0; begin < std::size(kFormulaRows); begin = end) {
     // Rows of one operator for several values of a text stand together.
-    std::vector<std::shared_ptr<Elementwise>> rows;
-    const char* op = kFormulaRows[i].op;
-    for (; i < std::size(kFormulaRows) && std::string(kFormulaRows[i].op) == op; ++i) {
-      const FormulaRow& row = kFormulaRows[i];
-      rows.push_back(std::make_shared<Elementwise>(row.op, row.text_name, row.text_value, row.formula, row.typing));
+    const std::string op = kFormulaRows[begin].op;
+    while (end < std::size(kFormulaRows) && kFormulaRows[end].op == op) ++end;
+    add_rows(op, begin, end);
+    // The formula writes a given tensor as well.
+    for (const std::string& form : written_forms(op)) {
+      if (!has_row(form)) add_rows(form, begin, end);
     }
-    const auto serve = [rows](const c10::OperatorHandle& handle, c10::Stack* stack) {
-      const char* reason = nullptr;
-      for (const auto& row : rows) {
-        reason = row->serve(handle, stack);
-        if (reason == nullptr) return reason;
-      }
-      return reason;
-    };
-    add_native(op, "vector_program", serve);
   }
 }
 

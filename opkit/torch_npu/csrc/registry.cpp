@@ -73,6 +73,8 @@ std::vector<std::string>& native_ops() {
 
 }  // namespace
 
+const std::vector<std::string>& native_operators() { return native_ops(); }
+
 void add_kernel(Kernel kernel) {
   // Never destroyed: the registry's rows live as long as the process.
   const auto* kept = new Kernel(std::move(kernel));

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace opkit::npu {
 
@@ -32,6 +33,9 @@ void add_kernel(Kernel kernel);
 /// Registers a kernel of opkit for an operator of ATen, in the registry and with PyTorch's dispatcher. Arguments of
 /// operators in meta_functions.inc are checked, and tensors of `out=` sized, before it runs.
 void add_native(const std::string& op, const char* kernel, Serve serve);
+
+/// What add_native has collected so far, without aten::.
+const std::vector<std::string>& native_operators();
 
 /// Registers what add_native has collected with the dispatcher: once, when the library starts.
 void register_natives();

@@ -13,6 +13,7 @@
 
 #include "device.h"
 #include "fallback.h"
+#include "forms.h"
 #include "launch.h"
 #include "natives.h"
 #include "registry.h"
@@ -330,6 +331,7 @@ void add_special() {
   add_attention();
   add_foreach();
   add_composed();
+  add_forms();  // behind all others: of those that they leave out
 }
 
 }  // namespace opkit::npu
