@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from opkit.errors import SetupError
 
-__all__ = ["cache_folder", "filling_cache", "runtime_folder", "state_folder"]
+__all__ = [
+    "DEFAULT_MAX_BYTES",
+    "cache_folder",
+    "evict_oldest",
+    "filling_cache",
+    "folder_bytes",
+    "runtime_folder",
+    "state_folder",
+]
+
+DEFAULT_MAX_BYTES = 1 << 30
+"""What a folder of the cache may hold."""
+# Evict down to this part of the limit, so that not every use evicts.
+_EVICT_TO = 0.8
 
 
 def cache_folder() -> Path:
@@ -32,6 +46,40 @@ def filling_cache(folder: Path) -> Iterator[None]:
             f"{folder} cannot be written: {err.strerror or err}",
             help="give another folder with XDG_CACHE_HOME",
         ) from err
+
+
+def evict_oldest(entries: Iterable[tuple[int, int, Path]], *, max_bytes: int) -> int:
+    """Delete the entries used longest ago while there are too many bytes; return how many.
+
+    Args:
+        entries: time of last use, bytes and path of each file or folder.
+    """
+    known = sorted(entries)
+    total = sum(size for _, size, _ in known)
+    if total <= max_bytes:
+        return 0
+    evicted = 0
+    for _, size, path in known:
+        if total <= max_bytes * _EVICT_TO:
+            break
+        with contextlib.suppress(OSError):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+            evicted += 1
+        total -= size
+    return evicted
+
+
+def folder_bytes(folder: Path) -> int:
+    """Return the bytes of all files below a folder."""
+    total = 0
+    for above, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += Path(above, name).lstat().st_size
+    return total
 
 
 def state_folder() -> Path:

@@ -18,7 +18,13 @@ from opkit.chips import Chip
 from opkit.emulator import include_dir, library_path
 from opkit.errors import OperatorError, UsageError
 from opkit.executor import Cage, Folder, LocalExecutor, Lost, Work, bare, folder_of
-from opkit.folders import cache_folder, filling_cache
+from opkit.folders import (
+    DEFAULT_MAX_BYTES,
+    cache_folder,
+    evict_oldest,
+    filling_cache,
+    folder_bytes,
+)
 from opkit.judging.lockdown import Limits
 from opkit.judging.sandbox import Sandbox
 from opkit.judging.worker import BuildSetup, begin_build
@@ -59,13 +65,15 @@ class Built:
 def built_candidate(
     candidate: Path, spec: OpSpec, *, chip: Chip, limits: Limits, sandboxed: bool
 ) -> Built:
-    """Return a candidate, built for the operator of a task; the same sources are built once.
+    """Return a candidate, built for the operator of a task; what builds is built once.
+
+    What does not build is built again the next time: a limit of time or memory may have ended it.
 
     Raises:
         UsageError: it is none, or too large.
         SetupError: there is no compiler, or no room.
     """
-    folder = cache_folder() / "judge"
+    folder = cache_folder() / "judged"
     with filling_cache(folder):
         scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
     try:
@@ -76,7 +84,13 @@ def built_candidate(
         place = folder / _key(scratch / "candidate", spec, chip)
         if not (place / _RECORD).is_file():
             found = _build(scratch, spec, chip, limits, sandboxed)
-            (scratch / _RECORD).write_text(json.dumps(found), encoding="utf-8")
+            if "failure" in found:
+                return Built(scratch / "candidate", scratch / "artifact", **found)
+            size = folder_bytes(scratch)
+            record = json.dumps({_BYTES: size, **found})
+            (scratch / _RECORD).write_text(record, encoding="utf-8")
+            # Before it is among them, and none of those that are still being made.
+            evict_oldest(_entries(folder), max_bytes=max(0, DEFAULT_MAX_BYTES - size))
             with contextlib.suppress(OSError):
                 # Another process may have been faster, with the same content.
                 scratch.rename(place)
@@ -86,12 +100,22 @@ def built_candidate(
 
 
 _RECORD = "built.json"
+_BYTES = "bytes"
 
 
 def _read(place: Path) -> Built:
     found = json.loads((place / _RECORD).read_text(encoding="utf-8"))
     os.utime(place)
+    found.pop(_BYTES, None)
     return Built(place / "candidate", place / "artifact", **found)
+
+
+def _entries(folder: Path) -> Iterator[tuple[int, int, Path]]:
+    """Yield time of last use, bytes and folder of what was built before."""
+    for record in folder.glob(f"[!.]*/{_RECORD}"):
+        with contextlib.suppress(OSError, ValueError):
+            size = json.loads(record.read_text(encoding="utf-8")).get(_BYTES, 0)
+            yield record.parent.stat().st_mtime_ns, int(size), record.parent
 
 
 def candidate_files(candidate: Path) -> Iterator[tuple[str, bytes]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["KINDS", "JudgeFinding", "finding"]
+__all__ = ["KINDS", "JudgeFinding", "JudgeGap", "finding"]
 
 KINDS = {
     "BUILD": "it does not compile",
@@ -22,6 +22,7 @@ KINDS = {
     "CACHED": "a launch gives what an earlier one with other inputs gave",
     "STATE": "a launch is right alone and wrong after others: it keeps something between launches",
     "TIME-LIMIT": "a launch does not end within its time",
+    "MEMORY-LIMIT": "a launch asks for more memory than a process may use",
     "ENDED": "the process in which it ran ended: exit, abort, a crash",
     "SYSTEM-CALL": "it asked the system for another process, a socket or the like, and was ended",
     "GARBLED": "its process sent something else than results",
@@ -52,6 +53,21 @@ class JudgeFinding:
             "line": self.line or None,
             "cases": list(self.cases),
         }
+
+
+@dataclass(frozen=True, order=True)
+class JudgeGap:
+    """A launch that ended for a reason that is not the candidate's."""
+
+    category: str
+    """Unimplemented, Unspecified or Internal, as `opkit check` has them; else the error's class."""
+    message: str
+    cases: tuple[str, ...] = ()
+    """The first few of which it happened."""
+
+    def as_object(self) -> dict[str, object]:
+        """Return it as JSON has it."""
+        return {"category": self.category, "message": self.message, "cases": list(self.cases)}
 
 
 def finding(id: str, detail: str = "", *, file: str = "", line: int = 0) -> JudgeFinding:

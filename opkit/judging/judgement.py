@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from opkit.judging.findings import JudgeFinding
+from opkit.judging.findings import JudgeFinding, JudgeGap
 from opkit.judging.score import FORMULA, case_part, speed_share, total_score
 
 __all__ = ["JudgedCase", "Judgement", "judgement_object", "judgement_text"]
@@ -20,7 +20,7 @@ class JudgedCase:
     """Of its outputs, by the golden."""
     is_right: bool
     verdict: str
-    """`right`, `wrong`, or why there is no result."""
+    """`right`, `wrong`, `not judged`, or why there is no result."""
     figure: str = ""
     """The precision figure that comes nearest its limit."""
     value: float = 0.0
@@ -51,14 +51,29 @@ class Judgement:
     cases: tuple[JudgedCase, ...]
     findings: tuple[JudgeFinding, ...]
     left_out: int
-    """Cases of the task that were not judged."""
+    """Cases of the task that were left out from the start."""
+    gaps: tuple[JudgeGap, ...] = ()
+    """Launches that opkit itself could not finish."""
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
     """Wall time of the steps on this machine; no part of the verdict."""
 
     @property
+    def is_judged(self) -> bool:
+        """Whether opkit could finish every launch: else nothing is said for the candidate."""
+        return not self.gaps
+
+    @property
     def is_right(self) -> bool:
-        """Whether there were cases, and each is right."""
-        return bool(self.cases) and all(case.is_right for case in self.cases)
+        """Whether there were cases, and each is right, with every launch finished."""
+        return self.is_judged and bool(self.cases) and all(case.is_right for case in self.cases)
+
+    @property
+    def verdict(self) -> str:
+        """`accepted`, `refused` or `not judged`."""
+        if self.is_accepted:
+            return "accepted"
+        wrong = any(case.verdict == "wrong" for case in self.cases)
+        return "not judged" if self.gaps and not self.findings and not wrong else "refused"
 
     @property
     def is_accepted(self) -> bool:
@@ -71,7 +86,7 @@ class Judgement:
         based = [case for case in self.cases if case.base_us is not None]
         if not self.is_compiled:
             return 0.0
-        if not based:
+        if not based or self.verdict == "not judged":
             return None
         # What was caught cheating has no right case.
         parts = [case_part(case.is_right and not self.findings, case.share) for case in based]
@@ -103,6 +118,7 @@ def judgement_object(judgement: Judgement, *, with_seconds: bool = False) -> dic
         "operator": judgement.operator,
         "chip": judgement.chip,
         "standard": judgement.standard,
+        "verdict": judgement.verdict,
         "accepted": judgement.is_accepted,
         "compiled": judgement.is_compiled,
         "right": judgement.is_right,
@@ -113,6 +129,7 @@ def judgement_object(judgement: Judgement, *, with_seconds: bool = False) -> dic
             "worst": None if worst is None else _figure(worst),
         },
         "findings": [each.as_object() for each in sorted(judgement.findings)],
+        "gaps": [each.as_object() for each in sorted(judgement.gaps)],
         "time": None if timed is None else {"case": timed.name, **_times(timed)},
         "score": None if score is None else round(score, 2),
         "score_formula": FORMULA,
@@ -160,7 +177,7 @@ def _rounded(value: float | None) -> float | None:
 def judgement_text(judgement: Judgement) -> str:
     """Return some lines for a terminal."""
     right = sum(case.is_right for case in judgement.cases)
-    verdict = "accepted" if judgement.is_accepted else "refused"
+    verdict = judgement.verdict
     lines = [f"{judgement.task}: {verdict}; {right} of {len(judgement.cases)} cases right"]
     worst, timed, score = judgement.worst, judgement.timed, judgement.score
     if worst is not None and worst.figure:
@@ -184,4 +201,6 @@ def judgement_text(judgement: Judgement) -> str:
         lines.append(f"  {each.id}: {place}{each.message}")
         if each.cases:
             lines.append(f"      in {', '.join(each.cases)}")
+    for gap in sorted(judgement.gaps):
+        lines.append(f"  not judged: {gap.message} [{gap.category}], in {', '.join(gap.cases)}")
     return "\n".join(lines)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import struct
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from opkit.chips import Chip, find_chip
-from opkit.errors import OperatorError, OpkitError, PrecisionError
+from opkit.errors import FAULT_IDS, OperatorError, OpkitError, PrecisionError, SetupError
 from opkit.executor import Crew, Folder, LocalExecutor, Lost, Work, bare
 from opkit.judging.candidate import INSIDE, Built, built_candidate
-from opkit.judging.findings import JudgeFinding, finding
+from opkit.judging.findings import JudgeFinding, JudgeGap, finding
 from opkit.judging.judgement import JudgedCase, Judgement
 from opkit.judging.plain import read_array
 from opkit.judging.sandbox import Sandbox, require_sandbox
@@ -98,7 +98,9 @@ def judge_candidate(candidate: Path, task: Task, question: Question) -> Judgemen
         with LocalExecutor(1, cage=cage).open(work) as crew:
             run.alone(crew)
     seconds["judge"] = time.perf_counter() - begin
-    return _judgement(task, target, True, tuple(run.judged), run.findings(), seconds)
+    return _judgement(
+        *(task, target, True, tuple(run.judged), run.findings(), seconds), gaps=run.gaps()
+    )
 
 
 def _judgement(
@@ -108,17 +110,27 @@ def _judgement(
     cases: tuple[JudgedCase, ...],
     findings: Sequence[JudgeFinding],
     seconds: dict[str, float],
+    gaps: Sequence[JudgeGap] = (),
 ) -> Judgement:
     left_out = len(task.left_out)
     return Judgement(
         *(task.name, task.spec.op, chip.name, task.standard.name, is_compiled, cases),
-        *(tuple(findings), left_out, seconds),
+        *(tuple(findings), left_out, tuple(gaps), seconds),
     )
 
 
 def _against_build(built: Built, task: Task) -> list[JudgeFinding]:
-    """Return what the build, and what lies in the artifact, say against a candidate."""
+    """Return what the build, and what lies in the artifact, say against a candidate.
+
+    Raises:
+        SetupError: it is this machine that lacks something.
+        OpkitError: the build ended by an error of opkit's own.
+    """
     if built.failure:
+        _raise_ours(built.failure)
+        if built.failure.get("code") == OpkitError.exit_code:
+            what = f"{built.failure.get('kind')}: {built.failure.get('error')}"
+            raise OpkitError(f"the build ended with an error of opkit's own: {what}")
         message = str(built.failure.get("error") or "it says nothing")
         file, line = str(built.failure.get("file") or ""), int(built.failure.get("line") or 0)
         foreign = any(is_foreign(text) for text in message.splitlines())
@@ -150,6 +162,16 @@ def _against_build(built: Built, task: Task) -> list[JudgeFinding]:
     return found
 
 
+def _raise_ours(answer: Mapping[str, Any]) -> None:
+    """Raise what a process of the candidate's says that no candidate is to blame for.
+
+    Raises:
+        SetupError: something is missing on this machine, or was made for another opkit.
+    """
+    if answer.get("code") == SetupError.exit_code:
+        raise SetupError(str(answer.get("error")))
+
+
 @dataclass
 class _Run:
     """The launches of one candidate so far."""
@@ -161,6 +183,8 @@ class _Run:
     suspected: Case | None = None
     """A case that is wrong after others, to be run alone."""
     _found: dict[tuple[str, str, str, int], list[str]] = field(default_factory=dict)
+    _gaps: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    """By category and message: the cases of launches that opkit could not finish."""
     _outputs: dict[str, str] = field(default_factory=dict)
     """By a hash of an output's bytes: the launch that gave it first."""
     _ran: int = 0
@@ -200,6 +224,19 @@ class _Run:
             JudgeFinding(id, message, file, line, tuple(cases[:_SHOWN_CASES]))
             for (id, message, file, line), cases in self._found.items()
         ]
+
+    def gaps(self) -> list[JudgeGap]:
+        """Return the launches that opkit could not finish."""
+        return [
+            JudgeGap(category, message, tuple(cases[:_SHOWN_CASES]))
+            for (category, message), cases in self._gaps.items()
+        ]
+
+    def _note_gap(self, category: str, message: str, case: str) -> str:
+        cases = self._gaps.setdefault((category, message), [])
+        if case not in cases:
+            cases.append(case)
+        return "not judged"
 
     def _note(self, id: str, detail: str, case: str, file: str = "", line: int = 0) -> None:
         text = finding(id, detail).message
@@ -258,8 +295,14 @@ class _Run:
             self.judged.append(self._case(case, is_right, verdict, compared, answer))
 
     def _note_failure(self, answer: dict[str, Any], case: Case) -> str:
-        """Note a launch without a result; return its kind in words."""
+        """Note a launch without a result; return its kind in words.
+
+        Raises:
+            SetupError: something is missing on this machine.
+        """
+        _raise_ours(answer)
         kind, text = str(answer.get("kind")), str(answer.get("error"))
+        first = text.splitlines()[0] if text else ""
         file, line = str(answer.get("file") or ""), int(answer.get("line") or 0)
         if kind == "Lost":
             reason = str(answer.get("reason"))
@@ -273,11 +316,18 @@ class _Run:
             if category == "Interrupted":
                 self._note("TIME-LIMIT", "", case.name, file, line)
                 return "TIME-LIMIT"
-            cases = self._found.setdefault((id, text.splitlines()[0], file, line), [])
+            if category not in FAULT_IDS:
+                return self._note_gap(category, first, case.name)
+            cases = self._found.setdefault((id, first, file, line), [])
             cases.append(case.name)
             return id
+        if kind == "MemoryError":
+            self._note("MEMORY-LIMIT", first, case.name)
+            return "MEMORY-LIMIT"
+        if answer.get("code") == OpkitError.exit_code:
+            return self._note_gap(kind, first, case.name)
         id = "GARBLED" if kind == "Garbled" else "REFUSED"
-        self._note(id, text.splitlines()[0] if text else "", case.name)
+        self._note(id, first, case.name)
         return id
 
     def _compared(self, case: Case, outputs: Sequence[Any]) -> tuple[OutputResult, ...]:
@@ -319,6 +369,9 @@ class _Run:
         if "findings" not in answer:
             self._note_failure(answer, case)
             return
+        for text in answer.get("gaps") or ():
+            category, _, message = str(text).partition(": ")
+            self._note_gap(category, message, case.name)
         for text in answer["findings"]:
             try:
                 found = json.loads(text)

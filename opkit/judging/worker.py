@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opkit.errors import BuildError, KernelFault
+from opkit.errors import BuildError, KernelFault, OpkitError
 from opkit.judging.lockdown import Limits, give_up
 from opkit.judging.plain import Plain, plain_array, plain_value, read_value
 
@@ -246,6 +246,9 @@ def _from_torch(value: Any) -> Any:
 def _error(error: Exception, root: Path) -> Plain:
     """Return an error as plain values, files named relative to the candidate."""
     text = str(error)
+    if isinstance(error.__cause__, MemoryError):
+        # Its limit of memory is the judge's, and no want of this machine's.
+        error = error.__cause__
     file, line = getattr(error, "file", None), getattr(error, "line", None)
     identity = getattr(error, "id", "")
     if isinstance(error, BuildError) and error.diagnostics:
@@ -264,5 +267,5 @@ def _error(error: Exception, root: Path) -> Plain:
         "category": getattr(error, "category", ""),
         "file": "" if file is None else str(file).replace(f"{root}/", ""),
         "line": line or 0,
-        "code": getattr(error, "exit_code", 1),
+        "code": getattr(error, "exit_code", OpkitError.exit_code),
     }

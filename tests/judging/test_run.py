@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opkit.errors import SetupError
 from opkit.judging import Judgement, judgement_object, judgement_text
 from opkit.judging.worker import LaunchRequest
 
@@ -152,3 +153,52 @@ def test_no_two_launches_have_the_same_inputs(judged: Judge) -> None:
     judged(answer)
     assert len(seeds) == len(set(seeds))
     assert len(seeds) > len({name for name, _ in seeds})
+
+
+def _error(kind: str, code: int, **more: Any) -> dict[str, Any]:
+    return {"error": "kernel ABI 9; this opkit has ABI 8", "kind": kind, "code": code, **more}
+
+
+def test_what_the_machine_lacks_is_no_fault_of_the_candidate(judged: Judge) -> None:
+    # It was a finding, REFUSED, and the command ended by 1.
+    with pytest.raises(SetupError, match="ABI 8"):
+        judged(lambda request, number: _error("SetupError", 3))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        _error("KernelFault", 1, category="Unimplemented", id="Unimplemented"),
+        _error("AttributeError", 70),
+    ],
+)
+def test_a_launch_that_opkit_cannot_finish_is_not_judged(
+    judged: Judge, answer: dict[str, Any]
+) -> None:
+    # It was a finding against the candidate.
+    judgement = judged(lambda request, number: answer)
+    assert (judgement.verdict, judgement.findings) == ("not judged", ())
+    assert judgement.gaps[0].cases
+    assert not judgement.is_right
+
+
+def test_a_check_that_does_not_come_to_its_end_is_not_judged(judged: Judge) -> None:
+    def answer(request: LaunchRequest, number: int) -> Any:
+        if request.checked:
+            return {"findings": [], "gaps": ["Unspecified: the documents are silent"]}
+        return honest(request, number)
+
+    # What the checks could not see was left out, and the candidate accepted.
+    judgement = judged(answer, base_us=5.0)
+    assert (judgement.verdict, judgement.is_accepted, judgement.score) == (
+        "not judged",
+        False,
+        None,
+    )
+    assert judgement_object(judgement)["gaps"]
+    assert "documents are silent" in judgement_text(judgement)
+
+
+def test_memory_beyond_the_limit_is_named(judged: Judge) -> None:
+    judgement = judged(lambda request, number: _error("MemoryError", 70))
+    assert ids(judgement) == ["MEMORY-LIMIT"]

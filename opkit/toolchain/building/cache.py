@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opkit.files import write_aside
+from opkit.folders import DEFAULT_MAX_BYTES, evict_oldest
 from opkit.toolchain.building.digests import FileDigests
 
 __all__ = [
@@ -25,11 +26,8 @@ __all__ = [
     "unit_key",
 ]
 
-DEFAULT_MAX_BYTES = 1 << 30
 _MAGIC = b"opkit-cache 1\n"
 _RESULTS_A_KEY = 8
-# Evict down to this part of the limit, so that not every build evicts.
-_EVICT_TO = 0.8
 
 
 @dataclass(frozen=True)
@@ -107,19 +105,7 @@ class BuildCache:
         if not self._stored:
             return 0
         self._stored = False
-        files = sorted(self._files())
-        total = sum(size for _, size, _ in files)
-        if total <= self._max_bytes:
-            return 0
-        evicted = 0
-        for _, size, path in files:
-            if total <= self._max_bytes * _EVICT_TO:
-                break
-            with contextlib.suppress(OSError):
-                path.unlink()
-                evicted += 1
-            total -= size
-        return evicted
+        return evict_oldest(self._files(), max_bytes=self._max_bytes)
 
     def _files(self) -> Iterator[tuple[int, int, Path]]:
         for path in self._folder.glob("*/*"):
