@@ -14,7 +14,26 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["write_aside", "written_aside"]
+from opkit.errors import UsageError
+
+__all__ = ["read_lines", "write_aside", "written_aside"]
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a text file that a user has written.
+
+    Raises:
+        UsageError: it cannot be read, or is no text in UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{path}: is no text in UTF-8: byte {error.start} is 0x{error.object[error.start]:02x}",
+            help="save it as UTF-8, or give another file",
+        ) from error
 
 
 @contextlib.contextmanager

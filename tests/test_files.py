@@ -10,10 +10,12 @@ from pathlib import Path
 import click
 import pytest
 
-from opkit.cli import COMMANDS, group
+from opkit.cli import group
 from opkit.cli.console import write_text
 from opkit.errors import SetupError, UsageError
 from opkit.files import write_aside, written_aside
+
+from .all_commands import all_commands
 
 FULL, NULL = os.makedev(1, 7), os.makedev(1, 3)
 
@@ -108,7 +110,7 @@ HOW_WRITTEN = {
     "test --junit": "write_text",
     "tune --html": "write_text",
     # Lines are added behind what is there: nothing takes the path's place.
-    "compat --resume": "appended",
+    "compat build --resume": "appended",
     "tune --state": "appended",
     # Read.
     "gen --from-opdef": "read",
@@ -116,11 +118,8 @@ HOW_WRITTEN = {
 
 
 def test_it_is_known_how_each_option_that_names_a_file_writes_it() -> None:
-    context = click.Context(group)
     found = set()
-    for name in COMMANDS:
-        command = group.get_command(context, name)
-        assert command is not None
+    for name, command in all_commands(group, ""):
         for option in command.params:
             kind = option.type
             is_file = isinstance(kind, click.Path) and not kind.dir_okay and not kind.exists

@@ -14,6 +14,7 @@ import click
 
 from opkit.cli.console import Console, common_options
 from opkit.cli.options import (
+    FiniteRange,
     chip_option,
     chosen_executor,
     executor_option,
@@ -122,7 +123,7 @@ def _seconds(of: str, by_default: str) -> Callable[[_Command], _Command]:
     return click.option(
         "--timeout",
         "seconds",
-        type=click.FloatRange(min=0, min_open=True),
+        type=FiniteRange(0, min_open=True),
         metavar="SECONDS",
         help=f"The limit of {of}; {by_default} by default.",
     )

@@ -12,8 +12,15 @@ import click
 
 from opkit.cli.completion import complete_case, complete_standard
 from opkit.cli.console import Console, common_options
-from opkit.cli.options import ProgramBehindDashes, case_options, chip_option, timeout_option
+from opkit.cli.options import (
+    FiniteRange,
+    ProgramBehindDashes,
+    case_options,
+    chip_option,
+    timeout_option,
+)
 from opkit.errors import OpkitError, SetupError, UsageError
+from opkit.files import read_lines
 
 if TYPE_CHECKING:
     from opkit.cli.parts import OpenProject
@@ -85,7 +92,7 @@ _GIGABYTE = 1 << 30
 @click.option("--kernel", metavar="NAME", help="Of a program or script launches of this kernel.")
 @click.option(
     "--limit",
-    type=click.FloatRange(min=0.01),
+    type=FiniteRange(0.01),
     default=8.0,
     show_default=True,
     metavar="GIB",
@@ -188,10 +195,7 @@ def _tell(target: Target, console: Console) -> None:
 def _lines_of(script: Path | None) -> Iterable[str]:
     if script is None or str(script) == "-":
         return sys.stdin
-    try:
-        return script.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{script}: {error}") from error
+    return read_lines(script)
 
 
 def _batch(debugger: Debugger, lines: Iterable[str], console: Console) -> None:

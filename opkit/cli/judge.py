@@ -11,6 +11,7 @@ import click
 
 from opkit.cli.console import Console, common_options
 from opkit.cli.options import (
+    FiniteRange,
     chip_option,
     chosen_executor,
     executor_option,
@@ -18,6 +19,7 @@ from opkit.cli.options import (
     jobs_option,
 )
 from opkit.errors import OpkitError, UsageError
+from opkit.files import read_lines
 
 if TYPE_CHECKING:
     from opkit.executor import Executor
@@ -48,7 +50,7 @@ __all__ = ["command"]
 )
 @click.option(
     "--base",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(0, min_open=True),
     metavar="US",
     help="A time of the largest case that is known to be reached, in microseconds: there is a score"
     " then. The public benchmark's tasks have their own.",
@@ -74,7 +76,7 @@ __all__ = ["command"]
 @executor_option("Candidates")
 @click.option(
     "--memory",
-    type=click.IntRange(min=256),
+    type=click.IntRange(min=256, max=1 << 24),
     default=4096,
     show_default=True,
     metavar="MIB",
@@ -82,7 +84,7 @@ __all__ = ["command"]
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(0, min_open=True),
     default=60.0,
     show_default=True,
     metavar="SECONDS",
@@ -154,8 +156,8 @@ def _listed(batch: Path | None) -> list[Path]:
     """Return the folders that a file names, relative to where it lies."""
     if batch is None:
         return []
-    lines = batch.read_text(encoding="utf-8").splitlines()
-    return [batch.parent / line.strip() for line in lines if line.strip() and line[0] != "#"]
+    lines = [line.strip() for line in read_lines(batch)]
+    return [batch.parent / line for line in lines if line and line[0] != "#"]
 
 
 def _judge_one(path: Path, question: Question, seconds: bool, console: Console) -> bool:
@@ -163,7 +165,9 @@ def _judge_one(path: Path, question: Question, seconds: bool, console: Console) 
 
     begin = time.perf_counter()
     judgement = judge(path, question)
-    console.status("judged", f"{path.name} in {time.perf_counter() - begin:.1f} s")
+    console.status(
+        "judged", f"{path.name or path.absolute().name} in {time.perf_counter() - begin:.1f} s"
+    )
     if console.json:
         console.emit_json(judgement_object(judgement, with_seconds=seconds))
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from opkit.executor import Executor
 
 __all__ = [
+    "FiniteRange",
     "ProgramBehindDashes",
     "cache_dir_option",
     "case_options",
@@ -34,6 +36,25 @@ __all__ = [
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Decorator = Callable[[_Command], _Command]
+
+
+class FiniteRange(click.FloatRange):
+    """A number in a range; `nan` and `inf` are none: comparisons with them go wrong later."""
+
+    def __init__(self, min: float, *, max: float = 1e9, min_open: bool = False) -> None:
+        # 1e9 seconds are 31 years; limits of processes and of waiting are 64-bit numbers of less.
+        super().__init__(min=min, max=max, min_open=min_open)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number; an error of usage unless it is one, and in the range."""
+        number = click.FLOAT.convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return super().convert(value, param, ctx)
+
+    def _describe_range(self) -> str:
+        # The upper bound goes without saying.
+        return f"x{'>' if self.min_open else '>='}{self.min:g}"
 
 
 class ProgramBehindDashes(click.Command):
@@ -180,7 +201,7 @@ def timeout_option() -> _Decorator[Any]:
     """`--timeout SECONDS`, of a case; the parameter is `timeout`."""
     return click.option(
         "--timeout",
-        type=click.FloatRange(min=0),
+        type=FiniteRange(0),
         default=60.0,
         show_default=True,
         metavar="SECONDS",

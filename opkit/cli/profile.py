@@ -12,6 +12,7 @@ from opkit.chips import DEFAULT_CHIP
 from opkit.cli.completion import complete_chip
 from opkit.cli.console import Console, common_options
 from opkit.cli.options import (
+    FiniteRange,
     ProgramBehindDashes,
     case_options,
     output_option,
@@ -94,7 +95,7 @@ __all__ = ["chosen_operator", "chosen_variant", "command", "usual_cases"]
 )
 @click.option(
     "--limit",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(0),
     default=2.0,
     show_default=True,
     metavar="PERCENT",

@@ -54,6 +54,8 @@ class Built:
     sources: Path
     """The copy that was built."""
     artifact: Path
+    digest: str
+    """Of the content of its sources: the same on every machine."""
     op: str = ""
     """Its OpDef; empty where it does not compile."""
     failure: dict[str, Any] = field(default_factory=dict)
@@ -81,11 +83,12 @@ def built_candidate(
             file = scratch / "candidate" / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
-        place = folder / _key(scratch / "candidate", spec, chip)
+        digest = folder_of(scratch / "candidate").digest()
+        place = folder / _key(digest, spec, chip)
         if not (place / _RECORD).is_file():
             found = _build(scratch, spec, chip, limits, sandboxed)
             if "failure" in found:
-                return Built(scratch / "candidate", scratch / "artifact", **found)
+                return Built(scratch / "candidate", scratch / "artifact", digest, **found)
             size = folder_bytes(scratch)
             record = json.dumps({_BYTES: size, **found})
             (scratch / _RECORD).write_text(record, encoding="utf-8")
@@ -94,7 +97,7 @@ def built_candidate(
             with contextlib.suppress(OSError):
                 # Another process may have been faster, with the same content.
                 scratch.rename(place)
-        return _read(place)
+        return _read(place, digest)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -103,11 +106,11 @@ _RECORD = "built.json"
 _BYTES = "bytes"
 
 
-def _read(place: Path) -> Built:
+def _read(place: Path, digest: str) -> Built:
     found = json.loads((place / _RECORD).read_text(encoding="utf-8"))
     os.utime(place)
     found.pop(_BYTES, None)
-    return Built(place / "candidate", place / "artifact", **found)
+    return Built(place / "candidate", place / "artifact", digest, **found)
 
 
 def _entries(folder: Path) -> Iterator[tuple[int, int, Path]]:
@@ -125,9 +128,8 @@ def candidate_files(candidate: Path) -> Iterator[tuple[str, bytes]]:
         UsageError: there is no such folder, or it is too large.
     """
     if not candidate.is_dir():
-        raise UsageError(
-            f"{candidate}: there is no such folder", help="a candidate is an operator project"
-        )
+        wrong = "is no folder" if candidate.exists() else "there is no such folder"
+        raise UsageError(f"{candidate}: {wrong}", help="a candidate is an operator project")
     size, count = 0, 0
     for above, folders, names in os.walk(candidate):
         folders[:] = sorted(
@@ -146,12 +148,12 @@ def candidate_files(candidate: Path) -> Iterator[tuple[str, bytes]]:
             yield str(file.relative_to(candidate)), file.read_bytes()
 
 
-def _key(sources: Path, spec: OpSpec, chip: Chip) -> str:
+def _key(digest: str, spec: OpSpec, chip: Chip) -> str:
     """Return what an artifact depends on: sources, operator, chip, compiler, opkit."""
     library = library_path().stat()
     headers = max(path.stat().st_mtime_ns for path in include_dir().rglob("*.h"))
     parts = [
-        *(folder_of(sources).digest(), spec.op, spec.name, chip.name, opkit.__version__),
+        *(digest, spec.op, spec.name, chip.name, opkit.__version__),
         *(find_compiler().identity, str(library.st_size), str(library.st_mtime_ns), str(headers)),
     ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

@@ -246,7 +246,7 @@ class _Run:
 
     def _fresh(self, case: Case, salt: str) -> Case:
         """Return a case with values that belong to this candidate."""
-        text = f"{self.built.artifact.parent.name}\0{case.seed}\0{salt}"
+        text = f"{self.built.digest}\0{case.seed}\0{salt}"
         drawn = int(hashlib.sha256(text.encode()).hexdigest()[:8], 16)
         return replace(case, seed=drawn, label=case.name)
 

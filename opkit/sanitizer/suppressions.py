@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from opkit.errors import UsageError
+from opkit.files import read_lines
 from opkit.sanitizer.finding import Finding
 
 __all__ = ["Rule", "Suppressions", "baseline_text", "read_suppressions", "shown_path"]
@@ -48,12 +49,8 @@ def read_suppressions(path: Path) -> Suppressions:
     Raises:
         UsageError: the file or a line of it cannot be read.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as err:
-        raise UsageError(f"{path}: cannot be read: {err.strerror}") from err
     rules = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(read_lines(path), start=1):
         words = line.partition("#")[0].split()
         if not words:
             continue

@@ -89,7 +89,7 @@ def judged(
 
         artifact = tmp_path / "artifact"
         artifact.mkdir(exist_ok=True)
-        built = Built(tmp_path / "sources", artifact, "Judged", {}, 1, 1)
+        built = Built(tmp_path / "sources", artifact, "digest", "Judged", {}, 1, 1)
         monkeypatch.setattr(run, "LocalExecutor", Executor)
         monkeypatch.setattr(run, "built_candidate", lambda *a, **k: built)
         asked.setdefault("expression", "17 or 2x3 or 2049 or 255")

@@ -57,3 +57,18 @@ def test_what_was_judged_longest_ago_makes_room(
     second = _built(tmp_path / "one", "2" * 1500)
     third = _built(tmp_path / "one", "3" * 1500)
     assert [each.sources.is_dir() for each in (first, second, third)] == [False, True, True]
+
+
+def test_the_digest_that_inputs_are_drawn_from_is_that_of_the_sources_alone(
+    builds: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It held the times of opkit's own files: another result after each installation.
+    builds[:] = [_DONE] * 3
+    first = _built(tmp_path / "one", "1")
+    library = tmp_path / "library.so"
+    library.write_bytes(b"another")
+    monkeypatch.setattr(candidate, "library_path", lambda: library)
+    second = _built(tmp_path / "one", "1")
+    assert second.artifact != first.artifact
+    assert second.digest == first.digest
+    assert _built(tmp_path / "one", "2").digest != first.digest

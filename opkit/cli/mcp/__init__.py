@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from opkit.cli.console import Console, common_options
+from opkit.cli.options import FiniteRange
 
 __all__ = ["command"]
 
@@ -20,7 +21,7 @@ __all__ = ["command"]
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=1),
+    type=FiniteRange(1),
     default=600.0,
     show_default=True,
     metavar="SECONDS",
