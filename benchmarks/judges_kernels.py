@@ -264,6 +264,7 @@ def _judge(project: Project, work: Path, text: str, plain: Path, is_plain: bool)
             timeout_seconds=20.0,
             threads=1,
             inaccuracy_seed=1,
+            together=True,
         )
         found: dict[str, Any] = {"verdict": "", "why": ""}
         with runtime.time_limit(20.0):

@@ -95,6 +95,7 @@ class Run:
             threads=threads,
             inaccuracy_seed=self.inaccuracy_seed,
             allow_raw_writes=self.allow_raw_writes,
+            together=_is_here(self.executor),
         )
 
     def with_reruns(self, report: PrecisionReport, opened: OpenProject) -> PrecisionReport:
@@ -185,6 +186,13 @@ def _threads(executor: Executor) -> int:
     return 0 if executor.workers == 1 else 1
 
 
+def _is_here(executor: Executor) -> bool:
+    """Return whether cases run in this process, where a debugger is to stop in kernels too."""
+    from opkit.executor import HereExecutor
+
+    return isinstance(executor, HereExecutor)
+
+
 def explain(run: Run, report: PrecisionReport, console: Console) -> dict[str, str]:
     """Return why each case that misses its standard does, by its name."""
     from opkit import runtime
@@ -261,6 +269,7 @@ class Fuzz:
             threads=threads,
             inaccuracy_seed=self.inaccuracy_seed,
             allow_raw_writes=self.allow_raw_writes,
+            together=_is_here(executor),
         )
         results: list[tuple[OpSpec, FuzzResult]] = []
         with executor.open(cases_work(setup)) as crew:

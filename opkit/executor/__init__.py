@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from opkit.executor.crew import Crew, Executor
     from opkit.executor.here import HereExecutor
     from opkit.executor.local import Cage, LocalExecutor, bare
-    from opkit.executor.work import ATTEMPTS, Folder, Lost, Work, folder_of
+    from opkit.executor.plain import Plain, plain_array, plain_value, read_array, read_value
+    from opkit.executor.work import ATTEMPTS, Folder, Lost, Work, folder_of, portable_error
 
 __all__ = [
     "ATTEMPTS",
@@ -26,10 +27,16 @@ __all__ = [
     "HereExecutor",
     "LocalExecutor",
     "Lost",
+    "Plain",
     "Work",
     "bare",
     "folder_of",
     "open_executor",
+    "plain_array",
+    "plain_value",
+    "portable_error",
+    "read_array",
+    "read_value",
 ]
 
 _HOMES = {
@@ -42,10 +49,16 @@ _HOMES = {
     "HereExecutor": "here",
     "LocalExecutor": "local",
     "Lost": "work",
+    "Plain": "plain",
     "Work": "work",
     "bare": "local",
     "folder_of": "work",
     "open_executor": "choose",
+    "plain_array": "plain",
+    "plain_value": "plain",
+    "portable_error": "work",
+    "read_array": "plain",
+    "read_value": "plain",
 }
 
 

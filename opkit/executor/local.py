@@ -56,11 +56,13 @@ class LocalExecutor:
     `cage` turns the command that starts a worker into one that starts it in a sandbox. Such a
     worker's word is not taken for more than it is: of its results only plain values are read
     (numbers, texts, bytes, lists, dicts), as reading a pickle of classes would run what it names.
+    So it is with `plain`, of workers without a sandbox that run what they are to judge.
     """
 
-    def __init__(self, workers: int, *, cage: Cage | None = None) -> None:
+    def __init__(self, workers: int, *, cage: Cage | None = None, plain: bool = False) -> None:
         self._workers = workers
         self._cage = cage
+        self._plain = plain
 
     @property
     def workers(self) -> int:
@@ -69,7 +71,7 @@ class LocalExecutor:
 
     def open(self, work: Work) -> LocalCrew:
         """Return processes for a piece of work; they are started when there are cases."""
-        return LocalCrew(work, self._workers, cage=self._cage)
+        return LocalCrew(work, self._workers, cage=self._cage, plain=self._plain)
 
 
 @dataclass(eq=False)
@@ -105,9 +107,11 @@ class LocalCrew(Crew):
         *,
         folders: Mapping[str, Path] | None = None,
         cage: Cage | None = None,
+        plain: bool = False,
     ) -> None:
         """Take the work; `folders` say where its folders lie when not where they were made."""
         self._cage = cage
+        self._read = _plain if plain or cage else pickle.loads
         places = folders or {name: folder.path for name, folder in work.folders.items()}
         text = pickle.dumps((work.begin, work.setup, dict(places)))
         self._hello = pickle.dumps((list(sys.path), text))
@@ -188,7 +192,7 @@ class LocalCrew(Crew):
         self, process: _Process, rest: deque[int], failures: dict[int, int]
     ) -> Iterator[tuple[int, Any]]:
         try:
-            message = _message(process.pipe, _plain if self._cage else pickle.loads)
+            message = _message(process.pipe, self._read)
         except (EOFError, ConnectionResetError):
             code = process.popen.wait()
             # Sandboxes say it as shells do.
@@ -209,7 +213,7 @@ class LocalCrew(Crew):
         process.given = now
         for index, data in message:
             try:
-                result = _plain(data) if self._cage else pickle.loads(data)
+                result = self._read(data)
             except pickle.UnpicklingError:
                 yield from self._lose_writer(process, rest, failures)
                 return
@@ -225,6 +229,10 @@ class LocalCrew(Crew):
         """End a process through whose pipe something else than opkit has spoken."""
         process.popen.kill()
         process.popen.wait()
+        running, since = process.running()
+        if running == IDLE and process.waiting:
+            # It is done with the case whose result cannot be read.
+            MARK.pack_into(process.mark, 0, next(iter(process.waiting)), since)
         yield from self._lose(process, "writing into opkit's own pipe", rest, failures, 1)
 
     def _lose(

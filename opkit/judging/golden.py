@@ -14,9 +14,8 @@ from types import ModuleType
 from typing import Any
 
 from opkit.errors import OperatorError, SetupError
-from opkit.executor import Crew, Folder, LocalExecutor, Lost, Work, bare
+from opkit.executor import Crew, Folder, LocalExecutor, Lost, Work, bare, plain_value, read_value
 from opkit.judging.lockdown import Limits
-from opkit.judging.plain import plain_value, read_value
 from opkit.judging.sandbox import Sandbox
 from opkit.judging.worker import GoldenSetup, begin_golden
 from opkit.testing import Golden

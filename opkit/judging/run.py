@@ -24,11 +24,10 @@ import numpy as np
 
 from opkit.chips import Chip, find_chip
 from opkit.errors import FAULT_IDS, OperatorError, OpkitError, PrecisionError, SetupError
-from opkit.executor import Crew, Folder, LocalExecutor, Lost, Work, bare
+from opkit.executor import Crew, Folder, LocalExecutor, Lost, Work, bare, read_array
 from opkit.judging.candidate import INSIDE, Built, built_candidate
 from opkit.judging.findings import JudgeFinding, JudgeGap, finding
 from opkit.judging.judgement import JudgedCase, Judgement
-from opkit.judging.plain import read_array
 from opkit.judging.sandbox import Sandbox, require_sandbox
 from opkit.judging.task import Question, Task, open_task
 from opkit.judging.worker import LaunchRequest, LaunchSetup, begin_launches

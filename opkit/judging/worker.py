@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opkit.errors import BuildError, KernelFault, OpkitError
+from opkit.executor import Plain, plain_array, plain_value, read_value
 from opkit.judging.lockdown import Limits, give_up
-from opkit.judging.plain import Plain, plain_array, plain_value, read_value
 
 if TYPE_CHECKING:
     from opkit.schema import OpSpec

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from opkit import runtime
 from opkit.executor import Executor, Lost, Work, folder_of
 from opkit.schema import OpSpec
+from opkit.testing.apart import LaunchLost, LibraryApart
 from opkit.testing.cases import Case, load_golden
 from opkit.testing.determinism import DeterminismResult, Setting, check_determinism
+from opkit.testing.launching import Library
 from opkit.testing.run import CaseResult, PrecisionReport, Verdict, run_case, standard_names
 from opkit.testing.settings import operator_standards
 
@@ -48,6 +50,9 @@ class Setup:
     """See `runtime.Configuration`."""
     allow_raw_writes: bool = False
     """Whether outputs may change through raw pointers, which is a fault otherwise."""
+    together: bool = False
+    """Whether kernels run in the process that judges them, where a debugger stops in both; else in
+    one of their own, which reaches neither golden nor verdict."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +69,11 @@ class _Begin:
     threads: int
     inaccuracy_seed: int
     allow_raw_writes: bool
+    together: bool
 
 
 def cases_work(setup: Setup) -> Work:
-    """Return what runs cases of a project and judges them: a `Case` to a `CaseResult`."""
+    """Return what runs cases of a project and judges them: a `Case` to a result or `Lost`."""
     return _work(setup, _begin)
 
 
@@ -91,6 +97,7 @@ def _work(
         setup.threads,
         setup.inaccuracy_seed,
         setup.allow_raw_writes,
+        setup.together,
     )
     folders = {
         "artifact": folder_of(setup.folder),
@@ -101,7 +108,7 @@ def _work(
     return Work(begin_in, begin, folders, seconds=seconds)
 
 
-def _begin(setup: _Begin, folders: Mapping[str, Path]) -> Callable[[Case], CaseResult]:
+def _begin(setup: _Begin, folders: Mapping[str, Path]) -> Callable[[Case], CaseResult | Lost]:
     # Poison: what the kernel never writes must not look like a right zero.
     runtime.configure(
         setup.chip,
@@ -112,20 +119,29 @@ def _begin(setup: _Begin, folders: Mapping[str, Path]) -> Callable[[Case], CaseR
     )
     golden = load_golden(folders["project"] / setup.package / "golden.py")
     standards = operator_standards(folders["project"], setup.specs, standard=setup.standard)
-    library = runtime.open(folders["artifact"])
     specs = {spec.op: spec for spec in setup.specs}
+    library: Library
+    if setup.together:
+        library = runtime.open(folders["artifact"])
+    else:
+        timeout = setup.timeout_seconds
+        library = LibraryApart(folders["artifact"], setup.chip, timeout_seconds=timeout)
+    seconds = setup.timeout_seconds if setup.together else 0.0
 
-    def run(case: Case) -> CaseResult:
-        with runtime.time_limit(setup.timeout_seconds):
-            return run_case(
-                library,
-                case,
-                specs[case.op],
-                golden,
-                standards[case.kernel],
-                pictures=setup.pictures,
-                keep=setup.keep,
-            )
+    def run(case: Case) -> CaseResult | Lost:
+        try:
+            with runtime.time_limit(seconds):
+                return run_case(
+                    library,
+                    case,
+                    specs[case.op],
+                    golden,
+                    standards[case.kernel],
+                    pictures=setup.pictures,
+                    keep=setup.keep,
+                )
+        except LaunchLost as error:
+            return error.lost
 
     return run
 

@@ -24,8 +24,8 @@ import pytest
 if TYPE_CHECKING:
     import numpy as np
 
-    from opkit.runtime import Configuration, Library
-    from opkit.testing import Case, CaseResult, Golden, Standard
+    from opkit.runtime import Configuration
+    from opkit.testing import Case, CaseResult, Golden, Library, Standard
     from opkit.toolchain import Project
 
 __all__ = ["ProjectCase"]
@@ -65,16 +65,23 @@ class ProjectCase:
     standard: Standard
 
     def run(self) -> CaseResult:
-        """Launch the case on the emulator, built first where needed, and judge its outputs."""
-        from opkit.testing import run_cases
+        """Launch the case on the emulator, built first where needed, and judge its outputs.
 
-        report = run_cases(
-            self.project,
-            [self.case],
-            library=_library(self.project.root),
-            golden=self.golden,
-            standard=self.standard,
-        )
+        Kernels and host code run in a process of their own, which reaches no golden.
+        """
+        from opkit.testing import kept_result, run_cases
+        from opkit.testing.apart import LaunchLost
+
+        try:
+            report = run_cases(
+                self.project,
+                [self.case],
+                library=_library(self.project.root),
+                golden=self.golden,
+                standard=self.standard,
+            )
+        except LaunchLost as error:
+            return kept_result(self.case, error.lost)
         return report.results[0]
 
     def check(self) -> None:
@@ -95,10 +102,11 @@ class ProjectCase:
 
 @cache
 def _library(root: Path) -> Library:
-    from opkit import runtime
+    from opkit.testing.apart import LibraryApart
     from opkit.toolchain import build, load_project
 
-    return runtime.open(build(load_project(root)).folder)
+    artifact = build(load_project(root))
+    return LibraryApart(artifact.folder, artifact.chip.name)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

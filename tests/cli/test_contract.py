@@ -300,6 +300,40 @@ def test_a_kernel_that_exits_fails_its_cases_and_no_command_ends_with_0(
         assert "ended by exit code" in done.stdout + done.stderr
 
 
+CHANGES_ITS_JUDGE = """
+#include <dlfcn.h>
+static bool change_judge() {
+  auto ensure = (int (*)())dlsym(RTLD_DEFAULT, "PyGILState_Ensure");
+  auto run = (int (*)(const char*))dlsym(RTLD_DEFAULT, "PyRun_SimpleString");
+  auto release = (void (*)(int))dlsym(RTLD_DEFAULT, "PyGILState_Release");
+  const int state = ensure();
+  run("import gc, opkit.testing as t, opkit.testing.run as r\\n"
+      "r._verdict = lambda outputs: r.Verdict.PASS\\n"
+      "t.Golden.reference = lambda self, kernel, inputs, attrs: tuple(i + 2 for i in inputs)");
+  release(state);
+  return true;
+}
+"""
+
+
+@pytest.mark.slow
+def test_host_code_reaches_neither_golden_nor_verdict(project: Path, tmp_path: Path) -> None:
+    # They were in its process: Python run by the tiling function made every wrong result pass.
+    kernel = project / "op_kernel" / "plus.cpp"
+    kernel.write_text(kernel.read_text().replace(" 1.0f", " 2.0f"))
+    host = project / "op_host" / "plus.cpp"
+    text = host.read_text()
+    at = text.index("{", text.index("TilingFunc(")) + 1
+    call = "\n    static const bool changed = change_judge();\n    (void)changed;\n"
+    host.write_text(CHANGES_ITS_JUDGE + text[:at] + call + text[at:])
+    tested = opkit("test", project, *FEW, "--json")
+    assert tested.returncode == 1, tested.stderr
+    assert {case["verdict"] for case in json.loads(tested.stdout)["cases"]} == {"fail"}
+    # Where a debugger is to stop in both, they share it: the cheat is one.
+    together = opkit("test", project, *FEW, "--json", "--executor", "here")
+    assert together.returncode == 0, together.stdout
+
+
 @pytest.mark.slow
 def test_a_golden_that_exits_where_it_is_loaded_is_an_error(project: Path) -> None:
     golden = project / "plus" / "golden.py"

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opkit.executor import Lost
+from opkit.executor import Lost, plain_array
 from opkit.judging import Judgement, Question, judge, run
 from opkit.judging.candidate import Built
-from opkit.judging.plain import plain_array
 from opkit.judging.worker import LaunchRequest
 from opkit.testing import make_inputs
 

@@ -43,7 +43,11 @@ def read_array(value: Plain) -> np.ndarray[Any, Any]:
 
 
 def plain_value(value: Any) -> Plain:
-    """Return what a golden takes or gives as plain values."""
+    """Return what goes from one process to another, such as a golden's arguments, as plain values.
+
+    Raises:
+        TypeError: there is something else in it than numbers, texts, arrays and collections.
+    """
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
         return value
     if isinstance(value, (np.ndarray, np.generic)):
@@ -52,7 +56,7 @@ def plain_value(value: Any) -> Plain:
         return [_LIST if isinstance(value, list) else _TUPLE, *map(plain_value, value)]
     if isinstance(value, dict):
         return {str(name): plain_value(each) for name, each in value.items()}
-    raise TypeError(f"a golden's {type(value).__name__} goes to no other process")
+    raise TypeError(f"a value of type {type(value).__name__} goes to no other process")
 
 
 _LIST, _TUPLE = "\0list", "\0tuple"

@@ -1,0 +1,169 @@
+"""An operator's library in a process of its own, called as if it were here.
+
+Kernels and host code reach all memory of their process. So what judges them has another one: the
+golden, the comparison and the verdict never share theirs with what they judge.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from opkit import errors, runtime
+from opkit.errors import OperatorError, OpkitError
+from opkit.executor import (
+    LocalExecutor,
+    Lost,
+    Plain,
+    Work,
+    folder_of,
+    plain_value,
+    portable_error,
+    read_value,
+)
+from opkit.schema import AttrValue
+from opkit.testing.numbers import Array, Input
+
+__all__ = ["LaunchLost", "LibraryApart"]
+
+_PATH = "\0path"
+
+
+class LaunchLost(Exception):
+    """The process of the kernels has ended in the middle of a launch: no answer to judge."""
+
+    def __init__(self, lost: Lost) -> None:
+        super().__init__(str(lost))
+        self.lost = lost
+
+
+@dataclass(frozen=True)
+class _Request:
+    """One launch; what it runs on is what the process that asks has configured."""
+
+    op_type: str
+    inputs: Sequence[Input]
+    attrs: Mapping[str, AttrValue]
+    dtypes: Sequence[str]
+    out_shape: Sequence[Sequence[int] | None] | None
+    out_dtype: Sequence[str | None] | None
+    configuration: runtime.Configuration
+
+
+class LibraryApart:
+    """An artifact folder whose kernels and host code run in another process, one for all launches.
+
+    It ends with `close`, and with this process.
+    """
+
+    def __init__(self, folder: Path, chip: str, *, timeout_seconds: float = 0.0) -> None:
+        """Open the library there.
+
+        Args:
+            folder: the artifact folder.
+            chip: what the process starts with; a launch runs on what is configured here by then.
+            timeout_seconds: how long a launch may go on without progress; 0: for ever.
+        Raises:
+            OpkitError: as `runtime.open`; the process ends as soon as the library is loaded.
+        """
+        work = Work(_begin, (chip, timeout_seconds), {"artifact": folder_of(folder)})
+        self._crew = LocalExecutor(1, plain=True).open(work)
+        self._ask(None)
+
+    def close(self) -> None:
+        """End the process."""
+        self._crew.close()
+
+    def run(
+        self,
+        op_type: str,
+        inputs: Sequence[Input],
+        attrs: Mapping[str, AttrValue],
+        *,
+        dtypes: Sequence[str],
+        out_shape: Sequence[Sequence[int] | None] | None = None,
+        out_dtype: Sequence[str | None] | None = None,
+    ) -> list[Array]:
+        """Return the outputs; arguments and errors as `runtime.Library.run`.
+
+        Raises:
+            LaunchLost: the process has ended, or never answers.
+        """
+        now = runtime.configuration()
+        request = _Request(op_type, inputs, attrs, dtypes, out_shape, out_dtype, now)
+        answer = self._ask(request)
+        try:
+            return list(read_value(answer["outputs"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise LaunchLost(Lost("writing into opkit's own pipe", 1)) from error
+
+    def _ask(self, request: _Request | None) -> dict[str, Any]:
+        (found,) = self._crew.run([request])
+        if isinstance(found, Lost):
+            raise LaunchLost(found)
+        if not isinstance(found, dict):
+            raise LaunchLost(Lost("writing into opkit's own pipe", 1))
+        if "error" in found:
+            raise _read_error(found)
+        return found
+
+
+def _begin(
+    setup: tuple[str, float], folders: Mapping[str, Path]
+) -> Callable[[_Request | None], Plain]:
+    chip, timeout_seconds = setup
+    runtime.configure(chip)
+    opened: list[runtime.Library] = []
+
+    def run(request: _Request | None) -> Plain:
+        try:
+            if not opened:
+                opened.append(runtime.open(folders["artifact"]))
+            if request is None:
+                return {}
+            if runtime.configuration() != request.configuration:
+                runtime.configure(**asdict(request.configuration))
+            with runtime.time_limit(timeout_seconds):
+                outputs = opened[0].run(
+                    request.op_type,
+                    request.inputs,
+                    request.attrs,
+                    dtypes=request.dtypes,
+                    out_shape=request.out_shape,
+                    out_dtype=request.out_dtype,
+                )
+            return {"outputs": plain_value(list(outputs))}
+        # Whatever it is, it goes out as plain values: no other would be read.
+        except Exception as error:
+            return _plain_error(portable_error(error, traceback.format_exc()))
+
+    return run
+
+
+def _plain_error(error: OpkitError) -> Plain:
+    fields = {name: _plain_field(value) for name, value in vars(error).items()}
+    return {"error": type(error).__name__, "message": error.message, "fields": fields}
+
+
+def _plain_field(value: object) -> Plain:
+    if isinstance(value, Path):
+        return (_PATH, str(value))
+    return value if value is None or isinstance(value, (bool, int, float)) else str(value)
+
+
+def _read_error(answer: Mapping[str, Any]) -> OpkitError:
+    """Return an error of the other process; of classes it may name only those of `errors`."""
+    kind = getattr(errors, str(answer["error"]), None)
+    if not (isinstance(kind, type) and issubclass(kind, OpkitError)):
+        kind = OperatorError
+    message = str(answer.get("message"))
+    error = kind.__new__(kind, message)
+    fields = answer.get("fields")
+    vars(error).update({"message": message, "help": None})
+    for name, value in fields.items() if isinstance(fields, dict) else ():
+        is_path = isinstance(value, tuple) and len(value) == 2 and value[0] == _PATH
+        vars(error)[str(name)] = Path(str(value[1])) if is_path else value
+    return error
