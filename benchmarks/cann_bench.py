@@ -7,8 +7,8 @@ verdicts. Each reference runs through torch.compile(backend="opkit") and operato
 `npu`; the faster of those that are right counts. Times are of the model of the Ascend910B2, those
 of the library and the bounds come with the benchmark. A shape that the CPU had a part in has no
 time.
-A shape scores right x (0.3 + 0.5 h), h = (library - bound) / (time - bound + library - bound); an
-operator 100 x (0.2 + the mean over its shapes), 0.2 for having compiled. The library has 75.
+Scores are those of `opkit judge` (opkit.judging.FORMULA), over all shapes measured; the library has
+75.
 
 Every measured shape is one line of FILE, and is not measured again as long as it stands there.
 """
@@ -29,6 +29,8 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from opkit.judging import case_part, read_benchmark, speed_share, total_score
 
 OPEN: dict[str, str] = {
     "level1": "exp foreach_addcdiv_scalar foreach_norm gelu masked_scale mish sigmoid swi_glu",
@@ -62,6 +64,7 @@ class Bench:
         config = importlib.import_module("kernel_eval.config")
         evaluator = importlib.import_module("kernel_eval.eval.evaluator")
         self.checkout, self.path = checkout, f"{TASKS[task]}/{task}"
+        self.task = read_benchmark(checkout / "tasks" / self.path)
         settings = config.Config(
             tasks_root=str(checkout / "tasks"),
             reports_dir=tempfile.mkdtemp(prefix="cann_bench"),
@@ -120,7 +123,10 @@ class Bench:
         if not result.success:
             found["error"] = " ".join(str(result.error_msg).split())[-600:]
         elif not found["cpu"] and found["time_us"]:
-            found["h"] = case.get_perf_score(found["time_us"])
+            label = f"{self.task.name}-{case.case_num}"
+            base, bound = self.task.base_us.get(label), self.task.bound_us.get(label)
+            if base is not None and bound is not None:
+                found["h"] = speed_share(found["time_us"], base_us=base, bound_us=bound)
         return found
 
 
@@ -139,8 +145,8 @@ def _work(checkout: Path, task: str, elements: int, shapes: int, results: Path) 
                 "case": case.case_num,
                 "way": way,
                 "elements": _count(case.input_shapes),
-                "library_us": case.baseline_perf_us,
-                "bound_us": case.t_hw_us,
+                "library_us": bench.task.base_us.get(f"{task}-{case.case_num}"),
+                "bound_us": bench.task.bound_us.get(f"{task}-{case.case_num}"),
             }
             # What the process dies of stays as the shape's line.
             _append(results, {**head, "right": False, "error": "ended without a result"})
@@ -169,11 +175,6 @@ def _best(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return min(rows, key=lambda row: (not row["right"], "h" not in row, row.get("time_us", 0)))
 
 
-def _shape_score(row: dict[str, Any]) -> float:
-    """Return a shape's part of the score; of what has no time, none."""
-    return 0.3 + 0.5 * row["h"] if row["right"] and row.get("h") is not None else 0.0
-
-
 def _shown(row: dict[str, Any]) -> str:
     if not row["right"]:
         return "wrong"
@@ -195,8 +196,8 @@ def _print_table(results: Path, tasks: list[str]) -> None:
             _best([row for row in rows if (row["task"], row["case"]) == (task, case)])
             for _, case in cases
         ]
-        parts = [_shape_score(row) for row in best]
-        scores.append(100 * (0.2 + sum(parts) / len(parts)))
+        parts = [case_part(row["right"], row.get("h")) for row in best]
+        scores.append(total_score(True, parts))
         right = sum(row["right"] for row in best)
         count += len(best)
         slower += sum(row.get("h") is None or row["time_us"] > row["library_us"] for row in best)

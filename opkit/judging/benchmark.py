@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,17 +28,12 @@ __all__ = ["BenchmarkTask", "is_benchmark", "read_benchmark"]
 
 _FILES = ("proto.yaml", "golden.py", "cases.yaml")
 _ATTR_TYPES = {
-    "int": "int",
-    "float": "float",
+    **dict.fromkeys(("int", "int32", "int64", "int32_t", "int64_t"), "int"),
+    **dict.fromkeys(("float", "float32", "double"), "float"),
     "bool": "bool",
-    "str": "string",
-    "string": "string",
-    "list[int]": "list_int",
-    "list[float]": "list_float",
-    "list[bool]": "list_bool",
-    "int[]": "list_int",
-    "float[]": "list_float",
+    **dict.fromkeys(("str", "string"), "string"),
 }
+"""An attribute's element type, as tasks write it, and as prototypes do."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +72,8 @@ def read_benchmark(folder: Path, *, seed: int = 0, hardware: str = "910b2") -> B
     if not isinstance(rows, list) or not rows:
         raise UsageError(f"{folder / 'cases.yaml'}: cases is {rows!r}, expected a list")
     times = _times(folder, hardware)
+    base_us: dict[str, float] = {}
+    bound_us: dict[str, float] = {}
     left_out: list[tuple[str, str]] = []
     read: list[tuple[str, Mapping[str, Any], tuple[DType, ...]]] = []
     for number, row in enumerate(rows):
@@ -84,23 +81,28 @@ def read_benchmark(folder: Path, *, seed: int = 0, hardware: str = "910b2") -> B
         if not isinstance(row, Mapping):
             raise UsageError(f"{where} is {row!r}, expected a mapping")
         label = f"{name}-{row.get('case_id', number + 1)}"
+        found = times.get(label.removeprefix(f"{name}-"), {})
+        for target, key in ((base_us, "baseline_perf_us"), (bound_us, "t_hw_us")):
+            if isinstance(found.get(key), (int, float)):
+                target[label] = float(found[key])
         reason = _unlike(operator, row)
         if reason:
             left_out.append((label, reason))
             continue
         read.append((label, row, _dtypes(operator, row, where)))
     combinations = list(dict.fromkeys(dtypes for _, _, dtypes in read))
-    spec = _spec(operator, combinations, folder)
-    cases: list[Case] = []
-    base_us: dict[str, float] = {}
-    bound_us: dict[str, float] = {}
-    for label, row, dtypes in read:
-        cases.append(_case(spec, label, row, dtypes, combinations.index(dtypes), seed))
-        found = times.get(label.removeprefix(f"{name}-"), {})
-        for target, key in ((base_us, "baseline_perf_us"), (bound_us, "t_hw_us")):
-            if isinstance(found.get(key), (int, float)):
-                target[label] = float(found[key])
-    return BenchmarkTask(name, spec, tuple(cases), base_us, bound_us, tuple(left_out))
+    lists = {
+        at
+        for _, row, _ in read
+        for at, shape in enumerate(row.get("input_shape") or ())
+        if _is_list(shape)
+    }
+    spec = _spec(operator, combinations, lists, folder)
+    cases = tuple(
+        _case(spec, label, row, dtypes, combinations.index(dtypes), seed)
+        for label, row, dtypes in read
+    )
+    return BenchmarkTask(name, spec, cases, base_us, bound_us, tuple(left_out))
 
 
 def _read(path: Path) -> Mapping[str, Any]:
@@ -139,9 +141,11 @@ def _unlike(operator: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     """Return why opkit has no such case; empty where it has."""
     shapes = row.get("input_shape") or []
     for tensor, shape in zip(_tensors(operator, "inputs"), shapes, strict=False):
-        is_list = bool(shape) and isinstance(shape[0], list)
-        if is_list and (len(shape) != LIST_LENGTH or any(one != shape[0] for one in shape)):
+        if _is_list(shape) and (len(shape) != LIST_LENGTH or any(one != shape[0] for one in shape)):
             return f"{tensor['name']} is a list of other than {LIST_LENGTH} tensors of one shape"
+    for tensor, dtype in zip(_tensors(operator, "inputs"), row.get("dtype") or (), strict=False):
+        if isinstance(dtype, list) and len(set(map(str, dtype))) != 1:
+            return f"{tensor['name']} is a list of tensors of several data types"
     if any(tensor.get("is_list") for tensor in _tensors(operator, "outputs")) and not any(
         tensor.get("is_list") for tensor in _tensors(operator, "inputs")
     ):
@@ -152,10 +156,20 @@ def _unlike(operator: Mapping[str, Any], row: Mapping[str, Any]) -> str:
 def _dtypes(operator: Mapping[str, Any], row: Mapping[str, Any], where: str) -> tuple[DType, ...]:
     """Return the data types of inputs, then of outputs, which cases do not name."""
     inputs = _tensors(operator, "inputs")
-    names = [str(name) for name in row.get("dtype") or ()]
-    if not names:
-        raise UsageError(f"{where}: dtype is {row.get('dtype')!r}, expected a list of data types")
-    names += [names[-1]] * (len(inputs) - len(names))
+    given = row.get("dtype")
+    if not isinstance(given, list) or not any(given):
+        raise UsageError(f"{where}: dtype is {given!r}, expected a list of data types")
+    # A list of tensors has a list of them; `_unlike` knows that they are one.
+    said = [each[0] if isinstance(each, list) else each for each in given]
+    known = next(str(each) for each in said if each is not None)
+    names = []
+    for at, tensor in enumerate(inputs):
+        name = said[at] if at < len(said) else None
+        allowed = [str(each) for each in tensor.get("dtype") or ()]
+        # An absent input has none; the prototype's row needs one.
+        absent = known if known in allowed or not allowed else allowed[0]
+        names.append(absent if name is None else str(name))
+    asked = {str(value) for value in (row.get("attrs") or {}).values()}
     for tensor in _tensors(operator, "outputs"):
         allowed = [str(name) for name in tensor.get("dtype") or ()]
         same = [
@@ -164,7 +178,9 @@ def _dtypes(operator: Mapping[str, Any], row: Mapping[str, Any], where: str) -> 
             if len(allowed) > 1 and set(allowed) == set(map(str, other.get("dtype") or ()))
         ]
         usual = names[0] if names[0] in allowed or not allowed else allowed[0]
-        names.append(same[0] if same else usual)
+        # Attributes such as output_dtype choose among several.
+        chosen = [name for name in allowed if name in asked and len(allowed) > 1]
+        names.append((*chosen, *same, usual)[0])
     found = []
     for name in names:
         dtype = find_dtype(name)
@@ -175,7 +191,10 @@ def _dtypes(operator: Mapping[str, Any], row: Mapping[str, Any], where: str) -> 
 
 
 def _spec(
-    operator: Mapping[str, Any], combinations: Sequence[tuple[DType, ...]], folder: Path
+    operator: Mapping[str, Any],
+    combinations: Sequence[tuple[DType, ...]],
+    lists: Collection[int],
+    folder: Path,
 ) -> OpSpec:
     inputs, outputs = _tensors(operator, "inputs"), _tensors(operator, "outputs")
     made = []
@@ -184,14 +203,14 @@ def _spec(
         made.append(
             TensorSpec(
                 name=str(tensor["name"]),
-                param_type="dynamic" if tensor.get("is_list") else optional,
+                param_type="dynamic" if tensor.get("is_list") or at in lists else optional,
                 dtypes=tuple(dtypes[at] for dtypes in combinations),
                 formats=("ND",) * len(combinations),
             )
         )
     attrs = []
     for attr in operator.get("attrs") or ():
-        kind = _ATTR_TYPES.get(str(attr.get("type", "")).replace(" ", "").lower())
+        kind = _attr_type(str(attr.get("type", "")))
         if kind is None:
             raise UsageError(
                 f"{folder / 'proto.yaml'}: attribute {attr.get('name')} has type"
@@ -207,6 +226,18 @@ def _spec(
         attrs=tuple(attrs),
         source=folder / "proto.yaml",
     )
+
+
+def _attr_type(text: str) -> str | None:
+    """Return a prototype's attribute type: `int64_t`, `List[int]`, `ListInt`, `int[]`."""
+    word = text.replace(" ", "").lower()
+    element = word.removeprefix("list").removesuffix("[]").strip("[]")
+    kind = _ATTR_TYPES.get(element)
+    return f"list_{kind}" if kind is not None and element != word else kind
+
+
+def _is_list(shape: Any) -> bool:
+    return isinstance(shape, list) and bool(shape) and isinstance(shape[0], list)
 
 
 def _plain(value: Any) -> AttrValue:
@@ -226,7 +257,7 @@ def _case(
     given = row.get("input_shape") or []
     for at, tensor in enumerate(spec.inputs):
         shape = given[at] if at < len(given) else None
-        if shape and isinstance(shape[0], list):
+        if _is_list(shape):
             lists.add(tensor.name)
             shape = shape[0]
         shapes.append(None if shape is None else tuple(shape))
@@ -256,11 +287,14 @@ def _sources(ranges: Any, count: int) -> tuple[Source | None, ...]:
     """Return where values come from: one range for all inputs, or one for each."""
     if not isinstance(ranges, list) or not ranges:
         return ()
-    listed = ranges if isinstance(ranges[0], list) else [ranges] * count
+    listed = ranges if any(isinstance(each, list) for each in ranges) else [ranges] * count
     return tuple(_source(listed[at]) if at < len(listed) else None for at in range(count))
 
 
 def _source(limits: Any) -> Source | None:
+    # Those of a list's tensors: one range for all of them.
+    while _is_list(limits):
+        limits = limits[0]
     if not isinstance(limits, list) or len(limits) != 2:
         return None
     low, high = (float(limit) for limit in limits)
