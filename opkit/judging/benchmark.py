@@ -256,7 +256,7 @@ def _case(
     lists = set()
     given = row.get("input_shape") or []
     for at, tensor in enumerate(spec.inputs):
-        shape = given[at] if at < len(given) else None
+        shape: Any = given[at] if at < len(given) else None
         if _is_list(shape):
             lists.add(tensor.name)
             shape = shape[0]

@@ -56,3 +56,14 @@ def test_a_golden_that_does_not_load_is_named(tmp_path: Path) -> None:
         golden_apart(file, uses_torch=False, limits=Limits(), sandboxed=False),
     ):
         pass
+
+
+def test_a_program_of_torch_is_its_own_second_reference(tmp_path: Path) -> None:
+    # Every float task of the public benchmark ended by an error that there was none.
+    pytest.importorskip("torch", reason="the golden is a program of torch")
+    file = tmp_path / "golden.py"
+    file.write_text("def third(x):\n    return x / 3\n")
+    with golden_apart(file, uses_torch=True, limits=Limits(), sandboxed=False) as golden:
+        assert golden.has_second("third")
+        (found,) = golden.second("third", [np.ones(1, np.float32)], attrs={})
+        assert found.dtype == np.float32
