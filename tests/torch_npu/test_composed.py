@@ -29,7 +29,9 @@ def compare(function: Callable[..., Any], *inputs: torch.Tensor, is_native: bool
     if is_native:
         assert not torch.npu.fallbacks(), str(torch.npu.fallbacks())
     tolerance = TOLERANCE.get(expected.dtype, 0)
-    torch.testing.assert_close(actual.cpu(), expected, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(
+        actual.cpu(), expected, rtol=tolerance, atol=tolerance, equal_nan=True
+    )
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, *WHOLE, torch.bool])
@@ -120,3 +122,115 @@ def test_a_matrix_of_ones_on_its_diagonal(dtype: torch.dtype) -> None:
         actual = torch.eye(*sizes, dtype=dtype, device="npu")
         assert not torch.npu.fallbacks()
         assert torch.equal(actual.cpu(), torch.eye(*sizes, dtype=dtype))
+
+
+def compare_slopes(function: Callable[..., Any], *inputs: torch.Tensor) -> None:
+    """Compare the result and the gradients of the floats among the inputs."""
+
+    def both(*given: torch.Tensor) -> torch.Tensor:
+        floats = [x.is_floating_point() for x in given]
+        taken = [x.clone().requires_grad_(f) for x, f in zip(given, floats, strict=True)]
+        result = function(*taken)
+        result.backward(torch.linspace(-1, 2, result.numel()).to(result).reshape(result.shape))
+        slopes = [x.grad.flatten() for x, f in zip(taken, floats, strict=True) if f]
+        return torch.cat([result.detach().flatten(), *slopes])
+
+    compare(both, *inputs)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *WHOLE])
+@pytest.mark.parametrize("kind", ["amax", "amin"])
+@pytest.mark.parametrize("includes_self", [True, False])
+def test_extremes_at_places(dtype: torch.dtype, kind: str, includes_self: bool) -> None:
+    # "a reduction by another function" sent a graph's attention to the CPU.
+    x, source = numbers(dtype, 4, 5), numbers(dtype, 6, 7)
+    places = torch.arange(28).reshape(4, 7) * 3 % 4
+
+    def at_places(x: torch.Tensor, i: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+        return x.scatter_reduce(1, i, s, kind, include_self=includes_self)
+
+    compare(at_places, x, places, source, is_native=dtype.is_floating_point)
+    if dtype == torch.float32:
+        x[0, 0] = source[1, 2] = torch.nan
+        source[2, 3] = -torch.inf
+        compare(at_places, x, places, source)
+        many = torch.arange(3000) * 7 % 300
+        compare(
+            lambda x, i, s: x.scatter_reduce(0, i, s, kind, include_self=includes_self),
+            numbers(dtype, 300),
+            many,
+            numbers(dtype, 3000),
+        )
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_weights_by_length_and_direction(dtype: torch.dtype) -> None:
+    v = numbers(dtype, 3, 4, 5)
+    for dim, length in ((0, numbers(dtype, 3, 1, 1)), (2, numbers(dtype, 1, 1, 5))):
+        compare_slopes(lambda v, g, dim=dim: torch._weight_norm(v, g, dim), v, length)
+        compare(lambda v, g, dim=dim: torch._weight_norm_interface(v, g, dim)[1], v, length)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+@pytest.mark.parametrize("padding", [None, 2])
+def test_rows_by_the_bag(dtype: torch.dtype, mode: str, padding: int | None) -> None:
+    # DLRM's bags were 123 of 144 calls of the CPU.
+    table, places = numbers(dtype, 6, 3), torch.tensor([0, 1, 2, 3, 4, 5, 0, 2])
+    given = {"mode": mode, "padding_idx": padding}
+    for begins in ([0, 2, 2, 5], [0, 0, 8, 8], [0]):
+        offsets = torch.tensor(begins)
+        compare_slopes(lambda w, i, o: F.embedding_bag(i, w, o, **given), table, places, offsets)
+        compare(
+            lambda w, i, o: F.embedding_bag(i, w, o, include_last_offset=True, **given),
+            table,
+            places,
+            torch.cat([offsets, torch.tensor([8])]),
+        )
+    compare_slopes(lambda w, i: F.embedding_bag(i, w, **given), table, places.reshape(2, 4))
+    if mode == "sum":
+        compare_slopes(
+            lambda w, i, f: F.embedding_bag(i, w, per_sample_weights=f, **given),
+            table,
+            places.reshape(4, 2),
+            numbers(dtype, 4, 2),
+        )
+    with pytest.raises(RuntimeError, match=r"offsets\[0\] has to be 0"):
+        F.embedding_bag(places.npu(), table.npu(), torch.tensor([1, 2]).npu(), mode=mode)
+
+
+@pytest.mark.parametrize("name", ["tril_indices", "triu_indices"])
+def test_places_of_a_triangle(name: str) -> None:
+    for rows, columns, offset in ((3, 3, 0), (4, 2, -1), (2, 5, 1), (2, 2, -3)):
+        expected = getattr(torch, name)(rows, columns, offset)
+        torch.npu.reset_fallbacks()
+        actual = getattr(torch, name)(rows, columns, offset, device="npu")
+        assert not torch.npu.fallbacks(), str(torch.npu.fallbacks())
+        assert torch.equal(actual.cpu(), expected)
+        assert actual.is_contiguous()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+def test_nearest_neighbours(dtype: torch.dtype, mode: str) -> None:
+    # Each resolution of diffusers' autoencoders was a call of the CPU.
+    x = numbers(dtype, 2, 3, 4, 5)
+    for size in ((8, 10), (12, 5), (7, 11), (3, 2), (4, 5)):
+        compare_slopes(lambda x, size=size: F.interpolate(x, size=size, mode=mode), x)
+    for factor in (2.0, 1.7, 0.6):
+        compare_slopes(lambda x, f=factor: F.interpolate(x, scale_factor=f, mode=mode), x)
+    compare_slopes(lambda x: F.interpolate(x, scale_factor=3, mode=mode), x[0])
+    compare_slopes(lambda x: F.interpolate(x, scale_factor=1.4, mode=mode), x[None])
+    lasting = x.contiguous(memory_format=torch.channels_last)
+    compare_slopes(lambda x: F.interpolate(x, scale_factor=2, mode=mode), lasting)
+
+
+def test_a_number_in_a_tensor_fills() -> None:
+    x = numbers(torch.float32, 3, 4)
+    compare(lambda x, v: x.clone().fill_(v), x, torch.tensor(2.5))
+    compare(
+        lambda x, i, v: x.clone().index_fill_(1, i, v),
+        x,
+        torch.tensor([0, 2]),
+        torch.tensor(2.5),
+    )

@@ -1,25 +1,35 @@
 // Operators that other operators of the device make up: those are what is counted.
-#include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>
+#include <ATen/WrapDimUtils.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/clamp_min.h>
 #include <ATen/ops/count_nonzero.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/eq.h>
+#include <ATen/ops/fill.h>
 #include <ATen/ops/floor_divide.h>
+#include <ATen/ops/gather.h>
 #include <ATen/ops/index_add.h>
 #include <ATen/ops/index_put.h>
-#include <ATen/ops/index_select.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ne.h>
+#include <ATen/ops/neg.h>
+#include <ATen/ops/nonzero.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/remainder.h>
 #include <ATen/ops/scatter.h>
 #include <ATen/ops/scatter_add.h>
+#include <ATen/ops/sort.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/take.h>
+#include <ATen/ops/tril.h>
+#include <ATen/ops/triu.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/DeviceGuard.h>
@@ -29,14 +39,6 @@
 
 namespace opkit::npu {
 namespace {
-
-template <typename... Results>
-const char* give_composed(Stack* stack, size_t count, Results&&... results) {
-  give(stack, count, std::forward<Results>(results)...);
-  return kDecomposed;
-}
-
-bool is_half_kind(const at::Tensor& x) { return x.scalar_type() == at::kHalf || x.scalar_type() == at::kBFloat16; }
 
 // ---- places that a mask names
 
@@ -104,7 +106,21 @@ const char* put(const OperatorHandle&, Stack* stack) {
 
 // ---- sums at places
 
-/// scatter_reduce.two_out(self, dim, index, src, reduce, include_self, out): sums and means.
+/// The largest, or least, of what goes to each place: put in rising, or falling, order, the last one stays.
+at::Tensor extreme_at(const at::Tensor& self, int64_t dim, const at::Tensor& index, at::Tensor source,
+                      bool includes_self, bool is_least) {
+  if (is_least && at::isFloatingType(self.scalar_type())) {
+    // No number is behind all others in rising order only.
+    return at::neg(extreme_at(at::neg(self), dim, index, at::neg(source), includes_self, false));
+  }
+  for (int64_t d = 0; d < index.dim(); ++d) source = source.narrow(d, 0, index.size(d));
+  const auto [values, order] = at::sort(source, true, dim, is_least);
+  const at::Tensor made = at::scatter(self, dim, at::gather(index, dim, order), values);
+  if (!includes_self) return made;
+  return is_least ? at::minimum(self, made) : at::maximum(self, made);
+}
+
+/// scatter_reduce.two_out(self, dim, index, src, reduce, include_self, out): sums, means and extremes.
 const char* scatter_reduce(const OperatorHandle&, Stack* stack) {
   constexpr size_t kArguments = 7;
   at::Tensor self = tensor_at(*stack, kArguments, 0), source = tensor_at(*stack, kArguments, 3);
@@ -112,13 +128,18 @@ const char* scatter_reduce(const OperatorHandle&, Stack* stack) {
   const at::Tensor index = tensor_at(*stack, kArguments, 2), out = tensor_at(*stack, kArguments, 6);
   const std::string kind(value_at(*stack, kArguments, 4).toStringRef());
   const bool includes_self = value_at(*stack, kArguments, 5).toBool();
-  if (kind != "sum" && kind != "mean") return "a reduction by another function";
+  const bool is_extreme = kind == "amax" || kind == "amin";
+  if (kind != "sum" && kind != "mean" && !is_extreme) return "a product at each place";
   if (!on_device(self) || !on_device(source) || !on_device(index) || self.dim() == 0 || index.numel() == 0 ||
       source.scalar_type() != self.scalar_type() || out.scalar_type() != self.scalar_type() ||
       self.scalar_type() == at::kBool || out.sizes() != self.sizes()) {
     return kLayout;
   }
   const c10::DeviceGuard guard(self.device());
+  if (is_extreme) {
+    out.copy_(extreme_at(self, dim, index, source, includes_self, kind == "amin"));
+    return give_composed(stack, kArguments, out);
+  }
   // Sums of half types are rounded once.
   if (is_half_kind(self)) self = self.to(at::kFloat), source = source.to(at::kFloat);
   const auto begun = [&](const at::Tensor& x) { return includes_self ? x : at::scatter(x, dim, index, at::Scalar(0)); };
@@ -159,74 +180,7 @@ const char* dot_whole(const OperatorHandle&, Stack* stack) {
   return give_composed(stack, 2, at::sum(at::mul(a, b), a.scalar_type()));
 }
 
-// ---- paddings
-
-/// The place in a line of `size` elements that each element of the padded line comes from; none where PyTorch refuses.
-at::Tensor padded_places(int64_t size, int64_t before, int64_t behind, bool reflects, const at::Tensor& like) {
-  const int64_t length = size + before + behind;
-  if (length < 1 || (reflects && (before >= size || behind >= size))) return {};
-  const at::Tensor host = at::detail::empty_cpu({length}, at::kLong);
-  auto* places = host.mutable_data_ptr<int64_t>();
-  for (int64_t i = 0; i < length; ++i) {
-    int64_t from = i - before;
-    if (reflects) {
-      from = from < 0 ? -from : from;
-      from = from >= size ? 2 * (size - 1) - from : from;
-    }
-    places[i] = std::min(std::max<int64_t>(from, 0), size - 1);
-  }
-  return host.to(like.device());
-}
-
-/// reflection_pad1d.out(self, padding, out) and the like; the last argument may be missing.
-const char* pad(bool reflects, const OperatorHandle& op, Stack* stack) {
-  const size_t count = op.schema().arguments().size();
-  const at::Tensor x = tensor_at(*stack, count, 0);
-  const auto padding = value_at(*stack, count, 1).toIntVector();
-  const auto dims = static_cast<int64_t>(padding.size() / 2);
-  if (!on_device(x) || !kind_of(x.scalar_type())) return kNoType;
-  if (x.numel() == 0 || x.dim() < dims + 1 || x.dim() > dims + 2) return "sizes that do not fit";
-  const c10::DeviceGuard guard(x.device());
-  at::Tensor made = x;
-  for (int64_t i = 0; i < dims; ++i) {
-    const int64_t d = x.dim() - 1 - i;
-    const at::Tensor places = padded_places(x.size(d), padding[2 * i], padding[2 * i + 1], reflects, x);
-    if (!places.defined()) return "sizes that do not fit";
-    made = at::index_select(made, d, places);
-  }
-  if (count == 2) return give_composed(stack, count, made);
-  const at::Tensor out = tensor_at(*stack, count, 2);
-  if (out.scalar_type() != x.scalar_type()) return kLayout;
-  if (out.sizes() != made.sizes()) out.resize_(made.sizes());
-  out.copy_(made);
-  return give_composed(stack, count, out);
-}
-
-/// reflection_pad1d_backward.grad_input(grad_output, self, padding, grad_input) and the like
-const char* pad_backward(bool reflects, const OperatorHandle& op, Stack* stack) {
-  const size_t count = op.schema().arguments().size();
-  at::Tensor grad = tensor_at(*stack, count, 0);
-  const at::Tensor x = tensor_at(*stack, count, 1);
-  const auto padding = value_at(*stack, count, 2).toIntVector();
-  const auto dims = static_cast<int64_t>(padding.size() / 2);
-  if (!on_device(x) || !on_device(grad) || !is_float_kind(x)) return kNoType;
-  if (x.numel() == 0 || grad.dim() != x.dim() || x.dim() < dims + 1) return "sizes that do not fit";
-  const c10::DeviceGuard guard(x.device());
-  if (is_half_kind(grad)) grad = grad.to(at::kFloat);
-  for (int64_t i = 0; i < dims; ++i) {
-    const int64_t d = x.dim() - 1 - i;
-    const at::Tensor places = padded_places(x.size(d), padding[2 * i], padding[2 * i + 1], reflects, x);
-    if (!places.defined() || places.numel() != grad.size(d)) return "sizes that do not fit";
-    std::vector<int64_t> sizes = grad.sizes().vec();
-    sizes[d] = x.size(d);
-    grad = at::index_add(at::zeros(sizes, grad.options()), d, places, grad);
-  }
-  if (count == 3) return give_composed(stack, count, grad.to(x.scalar_type()));
-  const at::Tensor out = tensor_at(*stack, count, 3);
-  if (out.sizes() != x.sizes()) out.resize_(x.sizes());
-  out.copy_(grad);
-  return give_composed(stack, count, out);
-}
+// ---- others
 
 /// eye.m_out(n, m, out)
 const char* eye(size_t count, Stack* stack) {
@@ -241,6 +195,90 @@ const char* eye(size_t count, Stack* stack) {
   return give_composed(stack, count, out);
 }
 
+/// tril_indices(row, col, offset, dtype, layout, device, pin_memory), triu_indices
+const char* triangle_places(bool is_upper, const OperatorHandle&, Stack* stack) {
+  constexpr size_t kArguments = 7;
+  const int64_t rows = value_at(*stack, kArguments, 0).toInt(), columns = value_at(*stack, kArguments, 1).toInt();
+  const int64_t offset = value_at(*stack, kArguments, 2).toInt();
+  const IValue &type = value_at(*stack, kArguments, 3), &device = value_at(*stack, kArguments, 5);
+  if (rows <= 0 || columns <= 0) return "no element to choose from";
+  if (rows > kWholeLimit || columns > kWholeLimit / rows) return kTooManyWhole;
+  const at::ScalarType wanted = type.isNone() ? at::kLong : type.toScalarType();
+  if (wanted != at::kLong && wanted != at::kInt) return kNoType;
+  if (device.isNone()) return "no device is named";
+  const c10::OptionalDeviceGuard guard(device.toDevice());
+  const at::Tensor all = at::ones({rows, columns}, at::TensorOptions().device(device.toDevice()).dtype(at::kFloat));
+  const at::Tensor places = at::nonzero(is_upper ? at::triu(all, offset) : at::tril(all, offset));
+  return give_composed(stack, kArguments, places.t().contiguous().to(wanted));
+}
+
+// ---- weights by length and direction
+
+at::Tensor as_float(const at::Tensor& x) { return is_half_kind(x) ? x.to(at::kFloat) : x; }
+
+/// All dims but one.
+c10::DimVector dims_but(const at::Tensor& x, int64_t dim) {
+  c10::DimVector dims;
+  for (int64_t d = 0; d < x.dim(); ++d) {
+    if (d != dim) dims.push_back(d);
+  }
+  return dims;
+}
+
+bool has_weight_norm(const at::Tensor& v, const at::Tensor& g) {
+  return on_device(v) && on_device(g) && is_float_kind(v) && g.scalar_type() == v.scalar_type() && v.numel() > 0 &&
+         v.dim() > 1 && g.dim() == v.dim();
+}
+
+/// _weight_norm_interface(v, g, dim) -> (v * g / norms, norms): norms are float, as on the CPU.
+const char* weight_norm(const OperatorHandle&, Stack* stack) {
+  const at::Tensor v = tensor_at(*stack, 3, 0), g = tensor_at(*stack, 3, 1);
+  if (!has_weight_norm(v, g)) return kLayout;
+  const c10::DeviceGuard guard(v.device());
+  const at::Tensor wide = as_float(v);
+  const at::Tensor norms =
+      at::linalg_vector_norm(wide, 2, dims_but(v, at::maybe_wrap_dim(value_at(*stack, 3, 2).toInt(), v.dim())), true);
+  const at::Tensor w = at::mul(wide, at::div(as_float(g), norms));
+  return give_composed(stack, 3, w.to(v.scalar_type()), norms);
+}
+
+/// _weight_norm_interface_backward(grad_w, saved_v, saved_g, saved_norms, dim) -> (grad_v, grad_g)
+const char* weight_norm_backward(const OperatorHandle&, Stack* stack) {
+  const at::Tensor grad = tensor_at(*stack, 5, 0), v = tensor_at(*stack, 5, 1), g = tensor_at(*stack, 5, 2);
+  const at::Tensor norms = tensor_at(*stack, 5, 3);
+  if (!has_weight_norm(v, g) || !on_device(grad) || !on_device(norms) || norms.scalar_type() != at::kFloat) {
+    return kLayout;
+  }
+  const c10::DeviceGuard guard(v.device());
+  const at::Tensor wide = as_float(v), dw = as_float(grad);
+  const int64_t dim = at::maybe_wrap_dim(value_at(*stack, 5, 4).toInt(), v.dim());
+  // The gradient along the direction is the length's; what is across it turns the direction.
+  const at::Tensor dg = at::div(at::sum(at::mul(dw, wide), dims_but(v, dim), true), norms);
+  const at::Tensor along = at::mul(wide, at::div(dg, norms));
+  const at::Tensor dv = at::mul(at::div(as_float(g), norms), at::sub(dw, along));
+  return give_composed(stack, 5, dv.to(v.scalar_type()), dg.to(g.scalar_type()));
+}
+
+// ---- numbers in tensors
+
+/// fill_.Tensor(self, value): the number is one for all elements.
+const char* fill_by_tensor(const OperatorHandle&, Stack* stack) {
+  at::Tensor self = tensor_at(*stack, 2, 0);
+  const at::Tensor value = tensor_at(*stack, 2, 1);
+  if (value.dim() != 0 || value.is_complex() || !on_device(self)) return "a value that is no number";
+  at::fill_(self, value.item());
+  return give_composed(stack, 2, self);
+}
+
+/// index_fill_.int_Tensor(self, dim, index, value)
+const char* index_fill_by_tensor(const OperatorHandle&, Stack* stack) {
+  at::Tensor self = tensor_at(*stack, 4, 0);
+  const at::Tensor value = tensor_at(*stack, 4, 3);
+  if (value.dim() != 0 || value.is_complex() || !on_device(self)) return "a value that is no number";
+  self.index_fill_(value_at(*stack, 4, 1).toInt(), tensor_at(*stack, 4, 2), value.item());
+  return give_composed(stack, 4, self);
+}
+
 void add_composed_behind(const char* op, Serve serve) {
   add_kernel({op, "composed", -1, "", std::nullopt, std::move(serve)});
 }
@@ -252,30 +290,20 @@ void add_composed() {
   add_native("masked_select", "composed", masked_select);
   add_native("put_", "composed", put);
   add_native("scatter_reduce.two_out", "composed", scatter_reduce);
+  add_native("_weight_norm_interface", "composed", weight_norm);
+  add_native("_weight_norm_interface_backward", "composed", weight_norm_backward);
+  add_native("fill_.Tensor", "composed", fill_by_tensor);
+  add_native("index_fill_.int_Tensor", "composed", index_fill_by_tensor);
+  for (const bool is_upper : {false, true}) {
+    add_native(is_upper ? "triu_indices" : "tril_indices", "composed",
+               [=](const OperatorHandle& of, Stack* stack) { return triangle_places(is_upper, of, stack); });
+  }
   add_composed_behind("aten::index_add.out", index_add_scaled);
   add_composed_behind("aten::dot", dot_whole);
   for (const size_t count : {2, 3}) {
     add_native(count == 2 ? "eye.out" : "eye.m_out", "composed",
                [=](const OperatorHandle&, Stack* stack) { return eye(count, stack); });
   }
-  const auto add_padding = [](const std::string& op, bool reflects) {
-    add_native(op, "composed", [=](const OperatorHandle& of, Stack* stack) { return pad(reflects, of, stack); });
-  };
-  const auto add_gradient = [](const std::string& op, bool reflects) {
-    add_native(op, "composed",
-               [=](const OperatorHandle& of, Stack* stack) { return pad_backward(reflects, of, stack); });
-  };
-  for (const char* dims : {"1d", "2d", "3d"}) {
-    for (const bool reflects : {true, false}) {
-      const std::string op = std::string(reflects ? "reflection_pad" : "replication_pad") + dims;
-      add_padding(op + ".out", reflects);
-      add_gradient(op + "_backward.grad_input", reflects);
-    }
-  }
-  add_padding("reflection_pad2d", true);
-  add_gradient("reflection_pad2d_backward", true);
-  add_gradient("replication_pad2d_backward", false);
-  add_gradient("replication_pad3d_backward", false);
 }
 
 }  // namespace opkit::npu

@@ -31,5 +31,7 @@ void add_optimizers();
 void add_attention();
 void add_foreach();
 void add_composed();
+void add_resampling();
+void add_bags();
 
 }  // namespace opkit::npu

@@ -331,6 +331,8 @@ void add_special() {
   add_attention();
   add_foreach();
   add_composed();
+  add_resampling();
+  add_bags();
   add_forms();  // behind all others: of those that they leave out
 }
 

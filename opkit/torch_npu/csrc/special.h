@@ -42,10 +42,20 @@ const char* give(Stack* stack, size_t count, Results&&... results) {
   return nullptr;
 }
 
+/// The same, for a call that other operators have done.
+template <typename... Results>
+const char* give_composed(Stack* stack, size_t count, Results&&... results) {
+  give(stack, count, std::forward<Results>(results)...);
+  return kDecomposed;
+}
+
 inline bool on_device(const at::Tensor& tensor) { return tensor.defined() && tensor.device().type() == kDevice; }
 inline bool is_float_kind(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kHalf ||
          tensor.scalar_type() == at::kBFloat16;
+}
+inline bool is_half_kind(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16;
 }
 inline at::Tensor packed(const at::Tensor& tensor) { return tensor.is_contiguous() ? tensor : tensor.contiguous(); }
 
