@@ -79,11 +79,11 @@ class GraphAttention(nn.Module):
         source, target = edges
         h = self.project(x)
         e = F.leaky_relu(torch.cat([h[source], h[target]], 1) @ self.score, 0.2)
-        most = torch.full((len(x),), -1e9, device=x.device).scatter_reduce(0, target, e, "amax")
+        most = e.new_full((len(x),), -1e9).scatter_reduce(0, target, e, "amax")
         w = (e - most[target]).exp()
-        total = torch.zeros(len(x), device=x.device).index_add(0, target, w)
+        total = w.new_zeros(len(x)).index_add(0, target, w)
         sent = h[source] * (w / total[target])[:, None]
-        return torch.zeros_like(h).scatter_add(0, target[:, None].expand_as(sent), sent)
+        return sent.new_zeros(h.shape).scatter_add(0, target[:, None].expand_as(sent), sent)
 
 
 class TableTransformer(nn.Module):

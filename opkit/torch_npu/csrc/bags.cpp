@@ -1,14 +1,22 @@
-// Sums and means of rows of a table, bag by bag, and their gradients.
+// Sums, means and maxima of rows of a table, bag by bag, and their gradients.
+#include <ATen/ops/any.h>
 #include <ATen/ops/clamp_min.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/embedding_dense_backward.h>
+#include <ATen/ops/flip.h>
+#include <ATen/ops/gather.h>
+#include <ATen/ops/gt.h>
 #include <ATen/ops/index_add.h>
 #include <ATen/ops/index_select.h>
+#include <ATen/ops/isnan.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ne.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/scatter.h>
+#include <ATen/ops/scatter_add.h>
+#include <ATen/ops/sort.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/sum.h>
@@ -22,7 +30,7 @@
 namespace opkit::npu {
 namespace {
 
-constexpr int64_t kSum = 0, kMean = 1;
+constexpr int64_t kSum = 0, kMean = 1, kMax = 2;
 
 /// Which bag each of `count` numbers is in: how many bags begin at it or before.
 at::Tensor bags_of(const at::Tensor& offsets, int64_t count) {
@@ -44,14 +52,31 @@ at::Tensor divided(const at::Tensor& sums, const at::Tensor& sizes) {
   return at::div(sums, at::clamp_min(sizes, 1).to(sums.scalar_type()).unsqueeze(1));
 }
 
+struct Largest {
+  at::Tensor values, numbers;  ///< of each bag and column: what is largest, and its row in the table
+};
+
+/// In rising order, the last row that is put to its bag stays; of equal ones that is the first in the bag.
+Largest largest_of(const at::Tensor& rows, const at::Tensor& numbers, const at::Tensor& bag, int64_t bags) {
+  const auto [values, order] = at::sort(at::flip(rows, 0), true, 0, false);
+  const auto ordered = [&](const at::Tensor& line) {
+    return at::gather(at::flip(line, 0).unsqueeze(1).expand(rows.sizes()), 0, order);
+  };
+  const at::Tensor places = ordered(bag);
+  const auto put = [&](const at::Tensor& given) {
+    return at::scatter(at::zeros({bags, rows.size(1)}, given.options()), 0, places, given);
+  };
+  return {put(values), put(ordered(numbers))};
+}
+
 /// _embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
-/// include_last_offset, padding_idx) -> (bags, the bag of each number, the bags' sizes, nothing)
+/// include_last_offset, padding_idx) -> (bags, the bag of each number, the bags' sizes, the rows of maxima)
 const char* embedding_bag(const OperatorHandle&, Stack* stack) {
   constexpr size_t kArguments = 9;
   const at::Tensor weight = tensor_at(*stack, kArguments, 0), factors = optional_at(*stack, kArguments, 6);
   at::Tensor numbers = tensor_at(*stack, kArguments, 1), offsets = tensor_at(*stack, kArguments, 2);
   const int64_t mode = value_at(*stack, kArguments, 4).toInt(), padding = value_at(*stack, kArguments, 8).toInt();
-  if (mode != kSum && mode != kMean) return "the largest of each bag";
+  if (mode == kMax && padding >= 0) return "the largest of each bag, but for padding";
   if (!on_device(weight) || !on_device(numbers) || !on_device(offsets) || !is_float_kind(weight) ||
       weight.dim() != 2 || weight.numel() == 0 || numbers.dim() != 1 || offsets.dim() != 1 || numbers.numel() == 0 ||
       offsets.numel() == 0 || (factors.defined() && (!on_device(factors) || mode != kSum)) ||
@@ -76,16 +101,24 @@ const char* embedding_bag(const OperatorHandle&, Stack* stack) {
   at::Tensor rows = widened(at::embedding(weight, numbers));
   if (factors.defined()) rows = at::mul(rows, widened(factors).unsqueeze(1));
   rows = without_padding(rows, numbers, padding);
-  at::Tensor out = at::index_add(at::zeros({bags, weight.size(1)}, rows.options()), 0, bag, rows);
+  at::Tensor largest = at::zeros({bags}, numbers.options());
+  if (mode == kMax && at::any(at::isnan(rows)).item<bool>()) return "the largest of what has no order";
+  at::Tensor out;
+  if (mode == kMax) {
+    const Largest found = largest_of(rows, numbers, bag, bags);
+    out = found.values, largest = found.numbers;
+  } else {
+    out = at::index_add(at::zeros({bags, weight.size(1)}, rows.options()), 0, bag, rows);
+  }
   at::Tensor sizes = at::zeros({bags}, numbers.options());
-  if (mode == kMean) {
+  if (mode != kSum) {
     const at::Tensor one = padding < 0 ? at::ones({numbers.numel()}, numbers.options())
                                        : at::ne(numbers, padding).to(at::kLong);
     sizes = at::index_add(sizes, 0, bag, one);
-    out = divided(out, sizes);
   }
+  if (mode == kMean) out = divided(out, sizes);
   return give_composed(stack, kArguments, out.to(weight.scalar_type()), bag.to(type), sizes.to(type),
-                       at::zeros({bags}, numbers.options().dtype(type)));
+                       largest.to(type));
 }
 
 /// _embedding_bag_backward(grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights,
@@ -96,7 +129,6 @@ const char* embedding_bag_backward(const OperatorHandle&, Stack* stack) {
   const at::Tensor bag = tensor_at(*stack, kArguments, 3), sizes = tensor_at(*stack, kArguments, 4);
   const at::Tensor factors = optional_at(*stack, kArguments, 10);
   const int64_t rows = value_at(*stack, kArguments, 6).toInt(), mode = value_at(*stack, kArguments, 8).toInt();
-  if (mode != kSum && mode != kMean) return "the largest of each bag";
   if (value_at(*stack, kArguments, 7).toBool()) return "gradients scaled by frequency";
   if (value_at(*stack, kArguments, 9).toBool()) return "sparse gradients";
   if (!on_device(grad) || !on_device(numbers) || !on_device(bag) || !is_float_kind(grad) ||
@@ -105,6 +137,13 @@ const char* embedding_bag_backward(const OperatorHandle&, Stack* stack) {
   }
   const c10::DeviceGuard guard(grad.device());
   at::Tensor each = widened(grad);
+  if (mode == kMax) {
+    // An empty bag's largest is no row.
+    each = at::where(at::gt(sizes, 0).unsqueeze(1), each, at::Scalar(0));
+    const at::Tensor places = tensor_at(*stack, kArguments, 5).to(at::kLong);
+    const at::Tensor sums = at::scatter_add(at::zeros({rows, each.size(1)}, each.options()), 0, places, each);
+    return give_composed(stack, kArguments, sums.to(grad.scalar_type()));
+  }
   if (mode == kMean) each = divided(each, sizes);
   each = at::index_select(each, 0, bag);
   if (factors.defined()) each = at::mul(each, widened(factors).unsqueeze(1));
