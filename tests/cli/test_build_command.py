@@ -172,6 +172,7 @@ def test_cleaning_deletes_nothing_behind_a_link_out_of_the_project(
     assert kept.exists()
 
 
+@pytest.mark.torch
 def test_the_device_is_built_ahead(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -365,6 +365,8 @@ LONG = {
     "serve": (),  # tests/cli/test_serve.py: calls that are under way are answered
     "demo": (),  # runs the commands above
     **dict.fromkeys(("gen", "compile", "build", "explain", "dash", "cc", "targets"), ()),
+    "judge": (),  # tests/judging: a candidate's processes end with their sandbox
+    "mcp": (),  # runs the commands above
     **dict.fromkeys(("init", "upgrade-project", "doctor", "log", "isa"), ()),
 }
 

@@ -73,6 +73,7 @@ def test_fix_installs_what_pip_can_and_checks_again(
     assert "ok  ninja" in capsys.readouterr().out
 
 
+@pytest.mark.torch
 def test_the_device_is_looked_at_where_torch_is_and_built_by_fix(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

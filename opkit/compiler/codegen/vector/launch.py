@@ -211,8 +211,9 @@ def shares_at(
             room.host.lines += [f"if ({room.text} == 0) {{", "return 0;", "}"]
     elif room == 0:
         need = plan.fixed_bytes() + int(plan.bytes_per_element() * 256)
+        which = "rows" if isinstance(columns, Term) else f"a row of {columns} elements"
         raise DoesNotFit(
-            f"a row of {columns} elements takes more than the"
+            f"the tile of a kernel over {which} takes more than the"
             f" {chip.count('memory.ub_bytes')} bytes of UB"
             f" ({need} bytes already for 256 elements)"
         )
