@@ -46,6 +46,8 @@ _GRACE_SECONDS = 5.0
 _GRACE_AT_ONCE_SECONDS = 1.5
 """What a process may take to clean up when it is ended in the middle of a case."""
 _LOOK_EVERY_SECONDS = 0.25
+_TIME_LIMIT = 124
+"""The exit code of a process whose launch is in a call that never comes back, see `time_limit`."""
 _START_SECONDS = 120.0
 """What a process may take to begin, over the limit of a case."""
 
@@ -198,6 +200,7 @@ class LocalCrew(Crew):
             # Sandboxes say it as shells do.
             code = 128 - code if self._cage and code > 128 else code
             reason = f"signal {-code}" if code < 0 else f"exit code {code}"
+            reason = "the limit of a launch's time" if code == _TIME_LIMIT else reason
             # Memory runs out and somebody kills: that may pass. What exits does so again.
             attempts = ATTEMPTS if code < 0 else 1
             yield from self._lose(process, reason, rest, failures, attempts)

@@ -17,7 +17,8 @@ def time_limit(seconds: float = DEFAULT_TIMEOUT_SECONDS) -> Iterator[None]:
     """End every launch of which no core has ended for so long, with a KernelFault.
 
     Its category is `Interrupted`. A kernel that loops never ends a core; one that is only slow
-    does, block after block. 0 stands for no limit.
+    does, block after block. 0 stands for no limit. A launch that is then in a call into the system
+    which never comes back has the process end 5 s later, with exit code 124: nothing else ends it.
     """
     if seconds <= 0:
         yield

@@ -352,6 +352,24 @@ def test_a_kernel_that_only_prints_is_ended_by_the_time_limit(project: Path) -> 
     assert done.returncode == 1, done.stderr
     assert "no core has ended for 1 s" in done.stdout
 
+    # In a call that blocks and starts again behind every signal it went on for 130 s, three times.
+    launch = """
+import os, sys
+from pathlib import Path
+import numpy as np
+from opkit.testing.apart import LaunchLost, LibraryApart
+os.dup2(os.pipe()[1], 1)  # Nobody reads what the kernel prints.
+library = LibraryApart(Path(sys.argv[1]), "Ascend910B2", timeout_seconds=1)
+try:
+    library.run("Plus", [np.ones(1, np.float32)], {}, dtypes=["float32"])
+except LaunchLost as error:
+    print(error, file=sys.stderr)
+"""
+    argv = [sys.executable, "-c", launch, str(project / "build" / "opkit")]
+    blocked = subprocess.run(argv, stderr=subprocess.PIPE, text=True, timeout=100, check=True)
+    assert "a call of this machine that does not come back" in blocked.stderr
+    assert "ended by the limit of a launch's time" in blocked.stderr
+
 
 # What each command does while a kernel goes on for ever; empty: it launches none.
 LONG = {

@@ -1,7 +1,10 @@
 #include "sched/time_limit.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 
 #include "sched/signals.h"
 
@@ -10,6 +13,22 @@ namespace {
 
 constexpr double kLooksPerLimit = 20;
 constexpr double kLongestLookSeconds = 0.25;
+/// What a stopped launch may take to leave: single steps out of a loop in libc take half a second.
+constexpr double kGraceSeconds = 5;
+/// As of `timeout`; opkit/executor/local.py knows it.
+constexpr int kTimeLimitExitCode = 124;
+
+/// A call into the system that blocks starts again behind each signal: no signal ends it.
+[[noreturn]] void end_process(double seconds) {
+  char text[256];
+  const int size = std::snprintf(text, sizeof text,
+                                 "error: no core has ended for %g s, and the kernel is in a call of this machine that "
+                                 "does not come back: the process ends\n",
+                                 seconds);
+  // Not through stdio: the kernel may hold its lock.
+  if (write(STDERR_FILENO, text, static_cast<size_t>(size)) < 0) _exit(kTimeLimitExitCode);
+  _exit(kTimeLimitExitCode);
+}
 
 }  // namespace
 
@@ -39,6 +58,7 @@ void TimeLimit::watch() {
     } else if (Clock::now() - since >= std::chrono::duration<double>(seconds_)) {
       // Again at each look until it has ended: a core may be where it cannot leave.
       stop_launch(seconds_);
+      if (Clock::now() - since >= std::chrono::duration<double>(seconds_ + kGraceSeconds)) end_process(seconds_);
     }
   }
 }
