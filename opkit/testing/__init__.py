@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from opkit.testing.opdef_cases import library_cases
     from opkit.testing.parallel import Setup, cases_work, kept_result, repeats_work, run_on
     from opkit.testing.project import (
+        branching_operators,
         case_of_shape,
         chosen_operators,
         file_cases,
@@ -147,6 +148,7 @@ __all__ = [
     "assert_close",
     "assert_outputs",
     "bfloat16_to_float32",
+    "branching_operators",
     "cancellation_texts",
     "case_of_shape",
     "case_rows",
@@ -306,6 +308,7 @@ __getattr__ = lazy_names(
             "run_on",
         ),
         "project": (
+            "branching_operators",
             "case_of_shape",
             "chosen_operators",
             "file_cases",

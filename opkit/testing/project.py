@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from opkit.errors import UsageError
 from opkit.schema import OpSpec, nearest
+from opkit.testing.branches import names_branches
 from opkit.testing.cases import (
     CASE_FILES,
     Case,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from opkit.toolchain import Project
 
 __all__ = [
+    "branching_operators",
     "case_of_shape",
     "chosen_operators",
     "file_cases",
@@ -284,6 +286,15 @@ def _reference(project: Project, spec: OpSpec, given: str) -> str:
 def replaces_generated_cases(project: Project) -> bool:
     """Return whether a file of the project's cases says that they are all there are."""
     return any(replaces_generated(path) for path in _own_files(project))
+
+
+def branching_operators(project: Project, op: str | None = None) -> list[OpSpec]:
+    """Return the operators with a prototype whose kernels have branches by the tiling key, and of
+    which cases are made."""
+    if replaces_generated_cases(project):
+        return []
+    chosen = (spec for spec in chosen_operators(project, op) if is_prototype(spec))
+    return [spec for spec in chosen if names_branches(project, spec)]
 
 
 def _found(project: Project, spec: OpSpec) -> Found | None:

@@ -12,6 +12,7 @@ imports nothing heavy before a test asks for one of its fixtures.
 
 from __future__ import annotations
 
+import warnings
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from opkit.runtime import Configuration
     from opkit.testing import Case, CaseResult, Golden, Library, Standard
-    from opkit.toolchain import Project
+    from opkit.toolchain import Artifact, Project
 
 __all__ = ["ProjectCase"]
 
@@ -101,12 +102,39 @@ class ProjectCase:
 
 
 @cache
-def _library(root: Path) -> Library:
-    from opkit.testing.apart import LibraryApart
+def _artifact(root: Path) -> Artifact:
     from opkit.toolchain import build, load_project
 
-    artifact = build(load_project(root))
+    return build(load_project(root))
+
+
+@cache
+def _library(root: Path) -> Library:
+    from opkit.testing.apart import LibraryApart
+
+    artifact = _artifact(root)
     return LibraryApart(artifact.folder, artifact.chip.name)
+
+
+def _with_every_branch(
+    project: Project, cases: tuple[Case, ...], golden: Golden | None, op: str | None, seed: int
+) -> tuple[Case, ...]:
+    """Return cases with one more for each tiling key that none takes, as `opkit test` has them.
+
+    A kernel that has branches by the tiling key is built for it, at collection.
+    """
+    from opkit.testing import branching_operators, shape_rules, with_every_branch
+
+    specs = branching_operators(project, op)
+    if not specs:
+        return cases
+    artifact, rules = _artifact(project.root), shape_rules(specs, golden)
+    cases, untaken = with_every_branch(
+        artifact.folder, artifact.chip.name, specs, cases, rules, seed=seed
+    )
+    for keys in untaken:
+        warnings.warn(pytest.PytestCollectionWarning(str(keys)), stacklevel=1)
+    return cases
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -125,6 +153,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     select = chosen.pop("select", None)
     seed = int(metafunc.config.getoption("--opkit-seed"))
     cases = project_cases(project, golden=golden, seed=seed, **chosen)
+    cases = _with_every_branch(project, cases, golden, chosen.get("op"), seed)
     if select is not None:
         cases = select_by_name(cases, select)
     asked = metafunc.config.getoption("--opkit-standard")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -74,6 +75,31 @@ def test_a_project_s_cases_become_parameters(project: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "test_twice[twice-float16-2x3x17-normal] PASSED" in done.stdout
     assert "test_twice[twice-float32-2x3x17-normal] PASSED" in done.stdout
+
+
+def test_a_tiling_key_that_no_case_takes_gets_a_case(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # `opkit test` had one, the plugin's cases left the kernel's branch for long rows untested.
+    from opkit.testing import Untaken, load_golden, make_case, project_cases, pytest_plugin
+    from opkit.toolchain import load_project
+
+    (project / "op_kernel").mkdir()
+    (project / "op_kernel" / "twice.cpp").write_text("if (TILING_KEY_IS(1)) {}")
+    loaded = load_project(project)
+    golden = load_golden(loaded.package_dir / "golden.py")
+    cases = project_cases(loaded, golden=golden)
+    more = make_case(loaded.operators[0], (97, 20011))
+    untaken = Untaken("Twice", ("float16", "float16"), (7,), (0, 1))
+    artifact = SimpleNamespace(folder=project, chip=SimpleNamespace(name="Ascend910B2"))
+    monkeypatch.setattr(pytest_plugin, "_artifact", lambda root: artifact)
+    monkeypatch.setattr(
+        "opkit.testing.with_every_branch",
+        lambda folder, chip, specs, cases, rules, *, seed: ((*cases, more), (untaken,)),
+    )
+    with pytest.warns(pytest.PytestCollectionWarning, match="no case takes the tiling key 7"):
+        found = pytest_plugin._with_every_branch(loaded, cases, golden, None, 0)
+    assert found == (*cases, more)
 
 
 def test_a_wrong_result_fails_with_figures_and_worst_element(project: Path) -> None:

@@ -134,14 +134,9 @@ class OpenProject:
         )
 
     def _branching(self, op: str | None) -> list[OpSpec]:
-        """Return the operators with a prototype whose kernels have branches by the tiling key, and
-        of which cases are made."""
-        from opkit.testing import chosen_operators, names_branches, replaces_generated_cases
+        from opkit.testing import branching_operators
 
-        project = self.project
-        if self.is_tree or replaces_generated_cases(project):
-            return []
-        return [s for s in chosen_operators(project, op) if names_branches(project, s)]
+        return [] if self.is_tree else branching_operators(self.project, op)
 
     def named_case(self, name: str, op: str | None = None) -> Case:
         """Return one case by its name.
