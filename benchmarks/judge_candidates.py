@@ -11,7 +11,7 @@ from pathlib import Path
 
 from judges_cheats import CHEATS, FILL, RAW, cheat_kernel, plain_project
 
-__all__ = ["bad_candidates"]
+__all__ = ["bad_candidates", "cheat", "cheat_kernel", "plain_project"]
 
 _UNISTD = "#include <unistd.h>"
 _STDIO = "#include <cstdio>"
@@ -158,6 +158,11 @@ _HOSTS: dict[str, tuple[str, str, str]] = {
         "for (int i = 0; i < 64; ++i) memset(operator new(1L << 30), 1, 1L << 30);",
     ),
 }
+
+
+def cheat(name: str) -> tuple[str, str, str]:
+    """Return kind, head and body of a kernel by its name."""
+    return _KERNELS[name]
 
 
 def bad_candidates(work: Path) -> Iterator[tuple[str, str, Path]]:

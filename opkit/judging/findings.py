@@ -18,6 +18,7 @@ KINDS = {
     "SHAPE": "an output has another shape or data type than the golden gives",
     "NOT-BY-INSTRUCTIONS": "an output has more bytes than the launch's instructions wrote to"
     " global memory",
+    "INPUT-WRITTEN": "a launch changes an input that is no output",
     "NO-LAUNCH": "no kernel was launched, and there is something to compute",
     "CACHED": "a launch gives what an earlier one with other inputs gave",
     "STATE": "a launch is right alone and wrong after others: it keeps something between launches",

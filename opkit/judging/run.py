@@ -289,6 +289,8 @@ class _Run:
             self._note("WRONG", "", case.name)
         else:
             self._note_means(case, outputs, answer)
+        for name in answer.get("changed_inputs") or ():
+            self._note("INPUT-WRITTEN", str(name), case.name)
         if keep:
             verdict = "right" if is_right else "wrong"
             self.judged.append(self._case(case, is_right, verdict, compared, answer))

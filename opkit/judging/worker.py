@@ -140,11 +140,13 @@ def begin_launches(
 
 
 def _timed(launch: Callable[[], Sequence[np.ndarray[Any, Any]]]) -> Plain:
+    from opkit import runtime
     from opkit.profiling import Profile
 
     with Profile(event_limit=0) as session:
         outputs = launch()
     return {
+        "changed_inputs": runtime.changed_inputs(),
         "outputs": [plain_array(output) for output in outputs],
         "launches": [
             {

@@ -10,7 +10,13 @@ if TYPE_CHECKING:
     from opkit.runtime.allocation import allocated
     from opkit.runtime.device import Configuration, configuration, configure, load_emulator
     from opkit.runtime.kernel import DeviceMemory, Kernel, LaunchResult
-    from opkit.runtime.library import Library, OutputSpec, open, raise_status
+    from opkit.runtime.library import (
+        Library,
+        OutputSpec,
+        changed_inputs,
+        open,
+        raise_status,
+    )
     from opkit.runtime.package import OperatorPackage
     from opkit.runtime.program import find_program, program_variables, run_program, timeout_option
     from opkit.runtime.script import run_script
@@ -26,6 +32,7 @@ __all__ = [
     "OperatorPackage",
     "OutputSpec",
     "allocated",
+    "changed_inputs",
     "configuration",
     "configure",
     "find_program",
@@ -45,7 +52,7 @@ __getattr__ = lazy_names(
         "allocation": ("allocated",),
         "device": ("Configuration", "configuration", "configure", "load_emulator"),
         "kernel": ("DeviceMemory", "Kernel", "LaunchResult"),
-        "library": ("Library", "OutputSpec", "open", "raise_status"),
+        "library": ("Library", "OutputSpec", "changed_inputs", "open", "raise_status"),
         "package": ("OperatorPackage",),
         "program": ("find_program", "program_variables", "run_program", "timeout_option"),
         "script": ("run_script",),

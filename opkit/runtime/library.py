@@ -175,6 +175,18 @@ def open(folder: str | Path) -> Library:
     return Library(path, _emulator.Library(str(path)))
 
 
+def changed_inputs() -> list[str]:
+    """Return the inputs that the kernel of this thread's last operator call has changed, by name.
+
+    Looked for where the device poisons memory; an input that is an output, too, is none. The
+    arrays that were given need not show it: the kernel may have had copies.
+    """
+    load_emulator()
+    import opkit.emulator._emulator as _emulator
+
+    return list(_emulator.last_changed_inputs())
+
+
 def raise_status(status: int, message: str) -> None:
     """Raise the exception for an `opkit_status` that this thread's last operator call returned.
 

@@ -363,6 +363,8 @@ void bind_op_call(py::module_& module) {
            "Run an operator and return what `allocate` made of its (shape, dtype number) pairs.");
   module.def("raise_status", &raise_status, py::arg("status"), py::arg("message"),
              "Raise the exception for an opkit_status that this thread's last operator call returned.");
+  module.def("last_changed_inputs", &host::last_changed_inputs,
+             "Return the inputs that this thread's last operator call has written to, where launches are poisoned.");
 }
 
 }  // namespace opkit

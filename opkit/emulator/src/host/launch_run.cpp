@@ -10,7 +10,9 @@
 #include <list>
 #include <new>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "dtypes.h"
 #include "staging.h"
@@ -166,6 +168,22 @@ void fill(void* data, uint64_t size_bytes, const InitialValue& value) {
   }
 }
 
+/// Inputs that the last poisoned launch on this thread has written to, by name.
+thread_local std::vector<std::string> changed_inputs;
+
+/// What an input holds before a launch.
+struct InputBytes {
+  InputBytes(std::string input_name, const void* memory, uint64_t size_bytes)
+      : name(std::move(input_name)), data(static_cast<const uint8_t*>(memory)) {
+    if (data != nullptr) before.assign(data, data + size_bytes);
+  }
+  bool is_changed() const { return !before.empty() && std::memcmp(before.data(), data, before.size()) != 0; }
+
+  std::string name;
+  const uint8_t* data;
+  std::vector<uint8_t> before;
+};
+
 }  // namespace
 
 std::vector<GmRange> sorted_ranges(std::vector<GmRange> ranges) {
@@ -310,7 +328,21 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   launch.tiling_key = tiling.tiling_key;
   launch.chooses_branch = true;
   launch.gm = sorted_ranges(std::move(ranges));
+  // Launches that a verdict is made of are poisoned: only they pay for the copies.
+  std::vector<InputBytes> inputs_before;
+  for (size_t i = 0; poisons && i < input_data.size(); ++i) {
+    const bool is_output = std::any_of(call.outputs().begin(), call.outputs().end(), [&](const auto& output) {
+      return outputs[&output - call.outputs().data()].data == input_data[i];
+    });
+    if (is_output) continue;
+    const uint64_t size_bytes = tensor_bytes(input_shape(i).GetShapeSize(), call.inputs()[i].GetDataType());
+    inputs_before.emplace_back(call.input_param(i).name, staging.address(input_data[i]), size_bytes);
+  }
   LaunchRecord record = Device::get().run(launch);
+  changed_inputs.clear();
+  for (const InputBytes& input : inputs_before) {
+    if (input.is_changed()) changed_inputs.push_back(input.name);
+  }
   for (size_t i = 0; i < call.outputs().size(); ++i) staging.copy_out(outputs[i].data);
   const bool is_empty = record.fault.fault == Fault::None && record.instructions == 0;
   for (size_t i = 0; poisons && is_empty && i < call.outputs().size(); ++i) {
@@ -324,6 +356,8 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   if (record.fault.fault == Fault::None) written_shapes.read_into(computed);
   return record;
 }
+
+const std::vector<std::string>& last_changed_inputs() { return changed_inputs; }
 
 std::string fault_text(const FaultReport& report) {
   std::string text = report.message + " [" + fault_id(report.fault) + "]";

@@ -1,6 +1,9 @@
 /// Launching the kernel of an operator.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "opkit/direct_launch.h"
 #include "bound_call.h"
 #include "core/launch.h"
@@ -29,6 +32,10 @@ OPKIT_API bool last_call_was_refused();
 
 /// Runs a launch on the caller's own addresses; `error` says what was wrong where the status is not OPKIT_OK.
 opkit_status launch_direct(const opkit_direct_launch& given, std::string& error);
+
+/// Inputs that the kernel of this thread's last operator call changed, by name, where launches are poisoned; those
+/// that are outputs too are none.
+OPKIT_API const std::vector<std::string>& last_changed_inputs();
 
 /// Instructions of the last kernel call on this thread.
 OPKIT_API uint64_t last_instruction_count();
