@@ -221,7 +221,8 @@ CLASSES: tuple[FindingClass, ...] = (
         "in a moment is scalar code on the chip, element by element, or does not compile. Looked "
         "at in outputs of operators, and in the device memory of programs; SetValue and the "
         "references that GlobalTensor gives count as instructions. --allow-raw-writes takes the "
-        "bytes as they are.",
+        "bytes as they are. opkit judge looks at UB, too, on vector cores that use no Matmul "
+        "object.",
         needs_operator=True,
     ),
     FindingClass(

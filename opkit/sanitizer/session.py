@@ -47,6 +47,7 @@ class Check:
         block: int | None = None,
         witness: bool = False,
         padding: bool = False,
+        raw: bool = False,
     ) -> None:
         """Take the tools of `opkit.sanitizer.TOOLS` to run; all when none is named.
 
@@ -55,6 +56,7 @@ class Check:
         `witness`: run launches with races again, in the order that loses, and say what differs;
         global memory is as the launch itself left it afterwards.
         `padding`: memcheck also looks for reads of what rounds a tensor up to 32 bytes.
+        `raw`: memcheck also looks for stores into UB through raw pointers.
 
         Raises:
             UsageError: no such tool.
@@ -70,13 +72,14 @@ class Check:
         self._block = block
         self._witness = witness
         self._padding = padding
+        self._raw = raw
 
     def __enter__(self) -> Check:
         runtime.load_emulator()
         import opkit.emulator._emulator as emulator
 
         emulator.begin_checks(
-            detectors=detectors_of(self._tools, padding=self._padding),
+            detectors=detectors_of(self._tools, padding=self._padding, raw=self._raw),
             auto_sync=self._auto_sync,
             only_block=-1 if self._block is None else self._block,
             witness=self._witness,
@@ -113,14 +116,16 @@ def kept_findings(found: Found, tools: Sequence[str]) -> Found:
     return Found(findings, found.gaps, notes)
 
 
-def detectors_of(tools: Sequence[str], *, padding: bool = False) -> str:
+def detectors_of(tools: Sequence[str], *, padding: bool = False, raw: bool = False) -> str:
     """Return the emulator's detectors for tools, names joined by commas.
 
     Args:
         padding: memcheck's reads of what rounds a tensor up to 32 bytes, too.
+        raw: memcheck's stores into UB through raw pointers, too.
     """
     names = [name for tool in tools for name in _DETECTORS.get(tool, ())]
     names += ["padding"] if padding and "memcheck" in tools else []
+    names += ["raw"] if raw and "memcheck" in tools else []
     return ",".join(dict.fromkeys(names))
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from opkit import runtime
 from opkit.errors import KernelFault
+from opkit.sanitizer import Check
 
 X = np.arange(64, dtype=np.float32)
 
@@ -30,7 +31,8 @@ extern "C" __global__ __aicore__ void scale_add(
 
 # What the attribute says is done: 1: SetValue, 2: references, 3: copies, 4: copies and a raw store,
 # 5: half of it and no more, 6: strided rows and a raw store between them, 7: the second half, and
-# raw stores of the first, 8: GetValue of all and raw stores.
+# raw stores of the first, 8: GetValue of all and raw stores, 9: raw stores into UB and a copy out,
+# 10: SetValue and references in UB.
 KERNEL = (
     HEAD
     + """\
@@ -46,6 +48,12 @@ KERNEL = (
   DataCopy(tile, in, 64);
   if (mode == 1) for (uint32_t i = 0; i < 64; ++i) out.SetValue(i, in.GetValue(i));
   if (mode == 2) for (uint32_t i = 0; i < 64; ++i) out(i) = in(i);
+  PipeBarrier<PIPE_ALL>();
+  auto* local = reinterpret_cast<float*>(tile.GetPhyAddr());
+  if (mode == 9) for (uint32_t i = 0; i < 64; ++i) local[i] = 1.0f;
+  if (mode == 10) for (uint32_t i = 0; i < 64; ++i) tile.SetValue(i, 1.0f), tile(i) += 1.0f;
+  PipeBarrier<PIPE_ALL>();
+  if (mode >= 9) DataCopy(out, tile, 64);
   if (mode == 3 || mode == 4) DataCopy(out, tile, 64);
   if (mode == 4) raw[5] = -1.0f;
   if (mode == 5) DataCopy(out, tile, 32);
@@ -170,3 +178,18 @@ def test_what_fixpipe_writes_is_no_raw_write(products: Path) -> None:
 def test_a_raw_write_between_rows_of_fixpipe_is_found(products: Path) -> None:
     with pytest.raises(KernelFault, match="4 bytes of output y, from byte 80 on"):
         run(products, 2)
+
+
+@pytest.mark.parametrize(("mode", "found"), [(9, ["MEM-RAW"]), (10, [])])
+def test_the_judge_sees_what_raw_pointers_have_computed_in_ub(
+    modes: Path, mode: int, found: list[str]
+) -> None:
+    # A kernel that computed in C++ between two copies was accepted, and the fastest of all.
+    with Check(raw=True) as session:
+        run(modes, mode)
+    assert [each.id for each in session.findings] == found
+    if found:
+        assert "of UB have changed in front of this PipeBarrier" in session.findings[0].message
+    with Check() as session:
+        run(modes, mode)
+    assert not session.findings

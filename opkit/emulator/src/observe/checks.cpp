@@ -22,6 +22,7 @@ class CheckObserver final : public Observer {
     if (options.padding) detectors_.push_back(make_padding_check(options));
     if (options.place) detectors_.push_back(make_place_check(options));
     if (options.scratch) detectors_.push_back(make_scratch_check(options));
+    if (options.raw) detectors_.push_back(make_raw_check(options));
     if (options.note) detectors_.push_back(make_note_check(options));
     if (options.leak) detectors_.push_back(make_leak_check(options));
   }
@@ -122,6 +123,7 @@ CheckOptions united() {
     all.place |= options.place;
     all.padding |= options.padding;
     all.scratch |= options.scratch;
+    all.raw |= options.raw;
     all.note |= options.note;
     all.memory |= options.memory;
     all.leak |= options.leak;
@@ -141,6 +143,7 @@ bool* find_detector(CheckOptions& options, std::string_view name) {
   if (name == "place") return &options.place;
   if (name == "padding") return &options.padding;
   if (name == "scratch") return &options.scratch;
+  if (name == "raw") return &options.raw;
   if (name == "note") return &options.note;
   if (name == "memory") return &options.memory;
   return nullptr;

@@ -24,6 +24,7 @@ struct CheckOptions {
   bool place = false;    ///< buffers that lie behind a memory's end
   bool padding = false;  ///< reads of what rounds a tensor of global memory up to a whole block
   bool scratch = false;  ///< reads of what an instruction has used as scratch at the end of UB
+  bool raw = false;      ///< bytes of UB that change between instructions
   bool note = false;     ///< what is no bug, and seldom meant
   bool leak = false;     ///< tensors, events and flags left over when a block ends; events signalled twice
   /// Whether the compiler orders scalar accesses of vector cores with V, MTE2 and MTE3, and dependent instructions of V
@@ -53,6 +54,7 @@ std::unique_ptr<Detector> make_overlap_check(const CheckOptions& options);
 std::unique_ptr<Detector> make_padding_check(const CheckOptions& options);
 std::unique_ptr<Detector> make_place_check(const CheckOptions& options);
 std::unique_ptr<Detector> make_scratch_check(const CheckOptions& options);
+std::unique_ptr<Detector> make_raw_check(const CheckOptions& options);
 std::unique_ptr<Detector> make_note_check(const CheckOptions& options);
 std::unique_ptr<Detector> make_leak_check(const CheckOptions& options);
 
