@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -12,7 +13,7 @@ from opkit import algebra
 from opkit.algebra import ONE, ZERO
 from opkit.algebra import Node as Tree
 
-from ...ir import Graph, Location, Shape, Value, broadcast_shapes, is_one
+from ...ir import Graph, Location, Node, Shape, Value, broadcast_shapes, is_one
 from ..rewrite import Rebuilder
 from .from_graph import COMPARISONS, Trees
 
@@ -37,7 +38,31 @@ def graph_of(graph: Graph, trees: Trees, *, is_last: bool) -> Graph:
         with work.builder.at(producer.location if producer is not None else None):
             value = work.tensor(trees.outputs[name], tensor.dtype)
             work.builder.output(name, _shaped(value, tensor.shape))
-    return work.builder.graph()
+    found = work.builder.graph()
+    return found if len(found.nodes) <= _MANY_NODES else _each_where_it_is_read(found)
+
+
+_MANY_NODES = 96
+"""Nodes of which all terms of a sum, computed before it, would not lie in the unified buffer."""
+
+
+def _each_where_it_is_read(graph: Graph) -> Graph:
+    """Return a graph whose nodes come as late as they can: fewer values wait to be read."""
+    ordered: dict[str, Node] = {}
+    for _, output in graph.outputs:
+        waiting = [output]
+        while waiting:
+            name = waiting[-1]
+            node = graph.producers.get(name)
+            missing = [] if node is None or name in ordered else node.inputs
+            missing = [n for n in missing if n in graph.producers and n not in ordered]
+            if missing:
+                waiting.append(missing[0])
+                continue
+            if node is not None:
+                ordered.setdefault(name, node)
+            waiting.pop()
+    return replace(graph, nodes=tuple(ordered.values()))
 
 
 def _shaped(value: Value, shape: Shape) -> Value:
