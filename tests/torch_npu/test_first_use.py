@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -60,3 +62,17 @@ def test_what_is_for_the_cpu_loads_nothing() -> None:
     if hasattr(torch.accelerator, "memory_allocated"):
         # It ended in an assertion.
         assert torch.accelerator.memory_allocated() == 0
+
+
+@pytest.mark.slow
+def test_pinned_memory_is_there_before_the_device_is() -> None:
+    # PyTorch asks the accelerator that it has for pinned memory: here one without a library yet.
+    calls = (
+        "torch.empty(3, pin_memory=True)",
+        "torch.tensor([1.0], pin_memory=True)",
+        "torch.ones(2).new_zeros(3, pin_memory=True)",
+        "torch.UntypedStorage(3).pin_memory()",
+    )
+    for call in calls:
+        code = f"import torch; assert {call}.is_pinned(); assert torch.npu.is_initialized()"
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
