@@ -17,6 +17,7 @@ from opkit.cli.options import (
     executor_option,
     expression_option,
     jobs_option,
+    seed_option,
 )
 from opkit.errors import OpkitError, UsageError
 from opkit.files import read_lines
@@ -58,14 +59,7 @@ __all__ = ["command"]
 @click.option(
     "--standard", metavar="NAME", help="The precision standard; the task's own by default."
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Other values in the same cases.",
-)
+@seed_option()
 @click.option(
     "--batch",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -145,11 +139,11 @@ def command(
         sandboxed=not no_sandbox,
     )
     if len(named) == 1 and batch is None and executor is None:
-        accepted = _judge_one(named[0], question, seconds, console)
+        code = _judge_one(named[0], question, seconds, console)
     else:
-        accepted = _judge_many(named, question, chosen_executor(executor, jobs), seconds, console)
-    if not accepted:
-        raise click.exceptions.Exit(1)
+        code = _judge_many(named, question, chosen_executor(executor, jobs), seconds, console)
+    if code:
+        raise click.exceptions.Exit(code)
 
 
 def _listed(batch: Path | None) -> list[Path]:
@@ -160,7 +154,7 @@ def _listed(batch: Path | None) -> list[Path]:
     return [batch.parent / line for line in lines if line and line[0] != "#"]
 
 
-def _judge_one(path: Path, question: Question, seconds: bool, console: Console) -> bool:
+def _judge_one(path: Path, question: Question, seconds: bool, console: Console) -> int:
     from opkit.judging import judge, judgement_object, judgement_text
 
     begin = time.perf_counter()
@@ -172,12 +166,13 @@ def _judge_one(path: Path, question: Question, seconds: bool, console: Console) 
         console.emit_json(judgement_object(judgement, with_seconds=seconds))
     else:
         console.result(judgement_text(judgement))
-    return judgement.is_accepted
+    return 0 if judgement.is_accepted else 1
 
 
 def _judge_many(
     paths: list[Path], question: Question, executor: Executor, seconds: bool, console: Console
-) -> bool:
+) -> int:
+    """Print each judgement; return the exit code, the worst error's where one has none."""
     from opkit.judging import judge_all, judgement_object, judgement_text
 
     names = _names(paths)
@@ -186,10 +181,11 @@ def _judge_many(
         for index, result in judge_all(paths, question, executor):
             found[index] = result
             bar.advance(names[index])
-    documents = []
+    documents, codes = [], []
     for index, name in sorted(enumerate(names), key=lambda pair: pair[1]):
         result = found[index]
         if isinstance(result, OpkitError):
+            codes.append(result.exit_code)
             documents.append({"candidate": name, "accepted": False, "error": result.message})
             text = f"{name}: no judgement: {result}"
         else:
@@ -202,7 +198,7 @@ def _judge_many(
         console.emit_json(documents)
     accepted = sum(bool(document["accepted"]) for document in documents)
     console.status("judged", f"{len(paths)} candidates, {accepted} accepted")
-    return accepted == len(paths)
+    return max(codes, default=0 if accepted == len(paths) else 1)
 
 
 def _names(paths: list[Path]) -> list[str]:

@@ -31,6 +31,7 @@ __all__ = [
     "project_argument",
     "project_folder_option",
     "raw_writes_option",
+    "seed_option",
     "timeout_option",
 ]
 
@@ -160,6 +161,18 @@ def chosen_executor(text: str | None, jobs: int | None = None) -> Executor:
     if text is not None and jobs is not None:
         raise UsageError("-j and --executor say the same", help="write --executor local:N")
     return open_executor(text or (f"local:{jobs}" if jobs is not None else "local"))
+
+
+def seed_option() -> _Decorator[Any]:
+    """`--seed N`, of the values in cases."""
+    return click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        metavar="N",
+        help="Other values in the same cases.",
+    )
 
 
 def cache_dir_option(purpose: str) -> _Decorator[Any]:

@@ -19,6 +19,7 @@ from opkit.cli.options import (
     executor_option,
     expression_option,
     raw_writes_option,
+    seed_option,
     timeout_option,
 )
 from opkit.cli.parts import choose_cases, open_project
@@ -82,14 +83,7 @@ _TONES = {
     is_flag=True,
     help="Instead of judging: the same bits on repeats, thread counts and block orders?",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Other values in the same cases.",
-)
+@seed_option()
 @click.option(
     "--rounded",
     is_flag=True,

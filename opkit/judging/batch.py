@@ -27,6 +27,13 @@ class _Candidate:
     files: tuple[tuple[str, bytes], ...]
 
 
+@dataclass(frozen=True)
+class _Failed:
+    """A candidate without a judgement; an executor raises bare errors, and ends the others."""
+
+    error: OpkitError
+
+
 def judge_all(
     candidates: Sequence[Path], question: Question, executor: Executor
 ) -> Iterator[tuple[int, Judgement | OpkitError]]:
@@ -54,23 +61,26 @@ def judge_all(
             if isinstance(result, Lost):
                 yield index, OpkitError(f"the judge itself has ended: {result}")
             else:
-                yield index, result
+                yield index, result.error if isinstance(result, _Failed) else result
 
 
 def _begin(
     question: Question, folders: Mapping[str, Path]
-) -> Callable[[_Candidate], Judgement | OpkitError]:
+) -> Callable[[_Candidate], Judgement | _Failed]:
     here = replace(question, task=folders["task"] / question.task)
     stack = contextlib.ExitStack()
     task = stack.enter_context(open_task(here))
 
-    def run(candidate: _Candidate) -> Judgement | OpkitError:
+    def run(candidate: _Candidate) -> Judgement | _Failed:
         with tempfile.TemporaryDirectory(prefix="opkit-judge-") as folder:
             for name, data in candidate.files:
                 path = Path(folder, name)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data)
-            return judge_candidate(Path(folder), task, here)
+            try:
+                return judge_candidate(Path(folder), task, here)
+            except OpkitError as error:
+                return _Failed(error)
 
     # The golden's process ends with what runs candidates.
     weakref.finalize(run, stack.close)

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -121,6 +122,37 @@ def _entries(folder: Path) -> Iterator[tuple[int, int, Path]]:
             yield record.parent.stat().st_mtime_ns, int(size), record.parent
 
 
+_KINDS = {
+    ".whl": "is a wheel, and opkit judge builds what it judges",
+    ".asc": "is a direct-launch source, which has no host code to choose tiles and types by",
+    ".cpp": "is a direct-launch source, which has no host code to choose tiles and types by",
+    ".cce": "is a direct-launch source, which has no host code to choose tiles and types by",
+}
+
+
+def _kind(candidate: Path) -> str:
+    """Return what a candidate is that is no folder."""
+    if not candidate.exists():
+        return "there is no such folder"
+    if candidate.suffix != ".py":
+        return _KINDS.get(candidate.suffix, "is no folder")
+    text = candidate.read_text(encoding="utf-8", errors="replace")
+    imported = set(re.findall(r"^\s*(?:import|from)\s+(\w+)", text, re.MULTILINE))
+    for module, name in (("pypto", "PyPTO"), ("triton", "Triton")):
+        if module in imported:
+            return f"is a {name} file, of which opkit judge makes no operator"
+    return "is a Python file, of which opkit judge makes no operator"
+
+
+def _help(candidate: Path) -> str:
+    if candidate.suffix == ".whl":
+        return "give the folder of the project that it was built of"
+    return (
+        "a candidate is an operator project: opkit gen makes one of a prototype, and its op_kernel"
+        " holds the kernel, in Ascend C"
+    )
+
+
 def candidate_files(candidate: Path) -> Iterator[tuple[str, bytes]]:
     """Yield name and content of each source, without links: what they lead to is not its own.
 
@@ -128,8 +160,7 @@ def candidate_files(candidate: Path) -> Iterator[tuple[str, bytes]]:
         UsageError: there is no such folder, or it is too large.
     """
     if not candidate.is_dir():
-        wrong = "is no folder" if candidate.exists() else "there is no such folder"
-        raise UsageError(f"{candidate}: {wrong}", help="a candidate is an operator project")
+        raise UsageError(f"{candidate}: {_kind(candidate)}", help=_help(candidate))
     size, count = 0, 0
     for above, folders, names in os.walk(candidate):
         folders[:] = sorted(
