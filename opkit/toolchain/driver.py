@@ -20,6 +20,7 @@ from pathlib import Path
 from opkit.chips import DEFAULT_CHIP, Chip, all_chips, find_chip
 from opkit.errors import BuildError, Diagnostic, OpkitError, SetupError, UsageError
 from opkit.log import write as write_log
+from opkit.toolchain.building import foreign_kernel_log, named_texts
 from opkit.toolchain.compiler import Compiler, find_compiler, needs_late_standard
 from opkit.toolchain.driver_arguments import DriverRequest, Input, parse_driver_arguments
 from opkit.toolchain.flags import chip_macros
@@ -39,6 +40,7 @@ __all__ = ["DriverRequest", "DriverResult", "parse_driver_arguments", "run_drive
 _STANDARD = "-std=gnu++17"
 _LATE_STANDARD = "-std=gnu++20"
 _SYSTEM_DIRS = (Path("/usr"), Path("/lib"), Path("/opt/rh"))
+_BEHIND_KERNELS = re.compile(r"<<<|\bmain\s*\(")
 _NAMES_A_FILE = re.compile(
     r"^(?P<before>(?:In file included from |[ \t]+from )?)(?P<name>[^\s:/<][^:\n]*)(?=:\d+[:,])",
     re.MULTILINE,
@@ -143,8 +145,28 @@ class _Run:
         diagnostics = self._diagnostics(err, columns, about=source.path)
         if code != 0:
             raise self._refusal(f"{source.path} does not compile", diagnostics, err)
+        if tree.kernels and target is not None and self.request.mode in ("link", "-c"):
+            self._refuse_foreign(source, target, tree)
         self._restore_names(tree, self._texts_written(source, target))
         return diagnostics, _with_user_names(out, tree)
+
+    def _refuse_foreign(self, source: Input, target: Path, tree: LaunchTree) -> None:
+        """Raise BuildError where a kernel calls what no AI core has, as builds of operators do.
+
+        Host code in the same file may; what a linker is to compile says nothing yet.
+        """
+        if any(flag.startswith("-flto") for flag in self.request.compile_flags):
+            return
+        files = [*(file.source for file in tree.files), source.path]
+        texts = named_texts(None, files, Path())
+        # Device code comes first, host code behind it may call the same functions.
+        device = [(name, _BEHIND_KERNELS.split(text, maxsplit=1)[0]) for name, text in texts]
+        names = [kernel.name for kernel in tree.kernels]
+        log = foreign_kernel_log(target.read_bytes(), names, [*device, *texts])
+        if log:
+            target.unlink()
+            diagnostics = self._diagnostics(log, {}, about=source.path)
+            raise self._refusal(f"{source.path} does not compile", diagnostics, log)
 
     def _tree(self, source: Input, copies: Path, *, keeps_aggregates: bool = False) -> LaunchTree:
         """Return a source's rewritten files, written below `copies`."""
@@ -236,6 +258,9 @@ class _Run:
             flags += ["-iquote", str(source.path.parent)]
             # What no #line reaches, the name of the whole unit in the debug information.
             flags += [f"-ffile-prefix-map={file.copy}={file.source}" for file in tree.files]
+        if tree.kernels:
+            # What kernels call is read from the object, function by function.
+            flags += ["-ffunction-sections", "-fdata-sections"]
         if source.language == "asc" or tree.files:
             flags += [*chip_macros(self.chip), "-include", "opkit/launch_entry.h"]
         if self.request.is_library:

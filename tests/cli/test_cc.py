@@ -263,3 +263,76 @@ def test_what_opkit_cannot_package_is_refused_when_configuring(here: Path) -> No
     done = _configure("DEVICE")
     assert done.returncode != 0
     assert "npu_op_package(mine TYPE DEVICE)" in " ".join(done.stderr.split())
+
+
+HOST_AND_KERNEL = """
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include "acl/acl.h"
+#include "kernel_operator.h"
+
+template <typename T>
+__aicore__ inline T helper(T value)
+{
+#ifdef WRONG
+    if (FILE* file = fopen("/tmp/x", "r")) { fclose(file); }
+#endif
+    return value * 2;
+}
+
+template <typename T>
+__global__ __vector__ void fill(__gm__ uint8_t* out)
+{
+    AscendC::GlobalTensor<T> result;
+    result.SetGlobalBuffer((__gm__ T*)out);
+    result.SetValue(0, helper<T>(1));
+    AscendC::printf("%d\\n", 1);
+    // The tables of all functions' jumps lie in one section, those of host code too.
+    switch (AscendC::GetBlockIdx()) {
+        case 0: result.SetValue(1, 5); break;
+        case 1: AscendC::PipeBarrier<PIPE_ALL>(); break;
+        case 2: AscendC::printf("2"); break;
+        case 3: result.SetValue(9, 2); break;
+        case 4: AscendC::SyncAll(); break;
+        case 5: AscendC::printf("%d", 5); break;
+    }
+}
+
+void tell(int kind)
+{
+    switch (kind) {
+        case 0: std::system("a"); break;
+        case 1: std::remove("b"); break;
+        case 2: std::getenv("c"); break;
+        case 3: std::tmpfile(); break;
+        case 4: std::perror("d"); break;
+        case 5: std::rewind(stdin); break;
+    }
+}
+
+int main(int count, char**)
+{
+    if (FILE* file = fopen("/tmp/x", "r")) { fclose(file); }
+    tell(count);
+    std::thread([] { std::system("true"); }).join();
+    fill<float><<<1, nullptr, nullptr>>>(nullptr);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_a_kernel_may_not_ask_this_machine_what_the_host_code_beside_it_may(
+    level: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    # Builds of operators refused it, programs ran it: a file of both was never looked at.
+    source = tmp_path / "both.asc"
+    source.write_text(HOST_AND_KERNEL)
+    words = [str(source), level, "-c", "-o", str(tmp_path / "both.o")]
+    assert run_guarded(command, words) == 0, capfd.readouterr().err
+    assert run_guarded(command, [*words, "-DWRONG"]) == 1
+    error = capfd.readouterr().err
+    assert 'a kernel calls "fopen", a function of this machine' in error
+    assert "both.asc:12" in error
+    assert not (tmp_path / "both.o").exists()

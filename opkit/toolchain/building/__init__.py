@@ -11,7 +11,14 @@ if TYPE_CHECKING:
     from .cache import BuildCache, unit_key
     from .command import host_argv
     from .described import HostDescription
-    from .imports import foreign_host_names, foreign_log, is_foreign, library_names, named_texts
+    from .imports import (
+        foreign_host_names,
+        foreign_kernel_log,
+        foreign_log,
+        is_foreign,
+        library_names,
+        named_texts,
+    )
     from .library_build import (
         OperatorBuild,
         build_operators,
@@ -54,6 +61,7 @@ __all__ = [
     "clean_output",
     "default_output",
     "foreign_host_names",
+    "foreign_kernel_log",
     "foreign_log",
     "host_argv",
     "host_description",
@@ -81,6 +89,7 @@ __getattr__ = lazy_names(
         "described": ("HostDescription",),
         "imports": (
             "foreign_host_names",
+            "foreign_kernel_log",
             "foreign_log",
             "is_foreign",
             "library_names",

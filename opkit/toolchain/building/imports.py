@@ -16,6 +16,7 @@ from pathlib import Path
 
 __all__ = [
     "foreign_host_names",
+    "foreign_kernel_log",
     "foreign_log",
     "is_foreign",
     "library_names",
@@ -68,7 +69,14 @@ _ASSEMBLY = re.compile(r'\b(?:__asm__|__asm|asm)\b(?:\s|\w)*\(\s*"(?=[^"])')
 _NO_CORE = "no AI core has it"
 _LINE = re.compile(r'#line (?P<number>\d+)(?: "(?P<name>.*)")?$')
 _DYNAMIC_SYMBOLS = 11
+_SYMBOLS, _RELOCATIONS = 2, 4
+_FUNCTION, _RESERVED = 2, 0xFF00
+# In front of the names of what calls a kernel, which its compiler may have put into that.
+_CALLS_KERNEL = re.compile(r"_Z\w*5opkit\w*6invoke")
+# What compilers add where a program is built with their sanitizers or counts its lines.
+_INSTRUMENTS = re.compile(r"__(?:asan|tsan|ubsan|msan|sanitizer|gcov|llvm)_|_GLOBAL_OFFSET_TABLE_$")
 _HEADER, _SECTION, _SYMBOL = struct.Struct("<16x24xQ10xHHH"), struct.Struct("<IIQQQQIIQQ"), 24
+_RELOCATION = struct.Struct("<12xI8x")
 
 
 def undefined_names(image: bytes) -> tuple[str, ...]:
@@ -91,6 +99,68 @@ def undefined_names(image: bytes) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _names_behind(image: bytes, kernels: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that kernels in an ELF object of 64 bits take from others.
+
+    The object has each function and variable in a section of its own: what a kernel calls is what
+    relocations lead to from its section, by way of others. Host code beside it is not among them.
+
+    Source: the generic System V ABI, chapter 4.
+    """
+    table, size, count, named = _HEADER.unpack_from(image)
+    sections = [_SECTION.unpack_from(image, table + at * size) for at in range(count)]
+    # What all functions share holds their jump tables, whose targets each has in its own section.
+    place = sections[named][4]
+    shared = {n for n, s in enumerate(sections) if image.startswith(b".rodata\0", place + s[0])}
+    symbols: list[tuple[str, int, int]] = []
+    for section in sections:
+        if section[1] == _SYMBOLS:
+            texts = sections[section[6]][4]
+            for at in range(section[4], section[4] + section[5], _SYMBOL):
+                name, info, _, index = struct.unpack_from("<IBBH", image, at)
+                begin = texts + name
+                word = image[begin : image.index(b"\0", begin)].decode(errors="replace")
+                symbols.append((word, info & 15, index))
+    leads: dict[int, set[int]] = {}
+    for section in sections:
+        if section[1] == _RELOCATIONS and section[7] not in shared:
+            for at in range(section[4], section[4] + section[5], _RELOCATION.size):
+                leads.setdefault(section[7], set()).add(_RELOCATION.unpack_from(image, at)[0])
+    words = "|".join(f"{len(name)}{re.escape(name)}" for name in kernels)
+    plain = set(kernels)
+    is_kernel = re.compile(rf"_Z(?:L|N(?!K?5opkit)(?:\d\w*?)?)?(?:{words})(?!\w*6invoke)")
+    waiting = [
+        index
+        for name, kind, index in symbols
+        if kind == _FUNCTION
+        and 0 < index < _RESERVED
+        and (name in plain or is_kernel.match(name) or _CALLS_KERNEL.match(name))
+    ]
+    seen, found = set(waiting), dict[str, None]()
+    while waiting:
+        for number in sorted(leads.get(waiting.pop(), ())):
+            name, _, index = symbols[number]
+            if index == 0 and name and not _INSTRUMENTS.match(name):
+                found[name] = None
+            elif 0 < index < _RESERVED and index not in seen:
+                seen.add(index)
+                waiting.append(index)
+    return tuple(found)
+
+
+def foreign_kernel_log(
+    image: bytes, kernels: Sequence[str], texts: Sequence[tuple[str, str]]
+) -> str:
+    """Return errors as `foreign_log`, of the kernels in an object that has host code too.
+
+    Args:
+        image: the object, with each function and variable in a section of its own.
+        kernels: their names, without namespaces.
+        texts: as `foreign_log` takes them.
+    """
+    return _refused(_names_behind(image, kernels), texts) if kernels else ""
+
+
 def foreign_log(image: bytes, texts: Sequence[tuple[str, str]]) -> str:
     """Return errors, in a compiler's form, of what in a kernel no AI core has; empty: nothing.
 
@@ -98,8 +168,19 @@ def foreign_log(image: bytes, texts: Sequence[tuple[str, str]]) -> str:
         image: the kernel's shared object.
         texts: what it was compiled from but the toolkit's own headers: names of files, and texts.
     """
+    lines = [_refused(undefined_names(image), texts)]
+    for file, text in texts:
+        found = _ASSEMBLY.search(text)
+        if found is not None:
+            line = text.count("\n", 0, found.start()) + 1
+            lines.append(f"{file}:{line}:1: error: assembly for this machine: {_NO_CORE}\n")
+    return "".join(lines)
+
+
+def _refused(names: Iterable[str], texts: Sequence[tuple[str, str]]) -> str:
+    """Return an error for each name that no kernel may use."""
     lines = []
-    for name in undefined_names(image):
+    for name in names:
         if _ALLOWED.match(name) and not _REFUSED.search(name):
             continue
         word = _last_word(name)
@@ -107,11 +188,6 @@ def foreign_log(image: bytes, texts: Sequence[tuple[str, str]]) -> str:
         lines.append(
             f'{place}error: a kernel calls "{word}", a function of this machine: {_NO_CORE}'
         )
-    for file, text in texts:
-        found = _ASSEMBLY.search(text)
-        if found is not None:
-            line = text.count("\n", 0, found.start()) + 1
-            lines.append(f"{file}:{line}:1: error: assembly for this machine: {_NO_CORE}")
     return "".join(f"{line}\n" for line in lines)
 
 
