@@ -156,6 +156,9 @@ def test_the_command_filters(folder: Path, capsys: pytest.CaptureFixture[str]) -
 def test_the_command_says_what_is_wrong(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert show("--grep", "(") == 2
     assert show("--since", "yesterday") == 2
+    # They were exit code 70.
+    assert show("--since", "99999999999999999999d") == 2
+    assert show("--since", "\u00b2d") == 2
     assert show("--path", str(folder / "none")) == 2
     assert "no such folder" in capsys.readouterr().err
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from opkit.compiler import Compiled, PassNote, ProgramCalls
 
 __all__ = ["command", "read_sizes"]
+
+_MOST_ELEMENTS = 1 << 40
 
 TARGETS = tuple(name for name, _ in PROGRAM_TARGETS)
 
@@ -171,8 +174,9 @@ def read_sizes(texts: tuple[str, ...], graph: Any) -> dict[str, int]:
     found = {}
     for text in texts:
         name, _, number = text.partition("=")
-        if not number.isdigit() or int(number) < 1:
-            raise UsageError(f"--size {text!r}", help="write NAME=N, such as M=2048")
+        # isascii: there are digits that int() does not take.
+        if not (number.isascii() and number.isdigit()) or int(number) < 1:
+            raise UsageError(f"--size {text!r} is no size", help="write NAME=N, such as M=2048")
         found[name] = int(number)
     named = {
         str(s)
@@ -183,7 +187,18 @@ def read_sizes(texts: tuple[str, ...], graph: Any) -> dict[str, int]:
     }
     missing = sorted(named - set(found))
     if missing:
-        raise UsageError(f"the size {missing[0]} lacks", help=f"add --size {missing[0]}=N")
+        raise UsageError(f"the size of {missing[0]} is missing", help=f"add --size {missing[0]}=N")
+    for tensor in graph.inputs:
+        extents = [
+            e if isinstance(e, int) else int(e.subs({s: found[str(s)] for s in e.free_symbols}))
+            for e in tensor.shape
+        ]
+        if math.prod(extents) > _MOST_ELEMENTS:
+            raise UsageError(
+                f"--size: {tensor.name} has {math.prod(extents)} elements, more than"
+                f" {_MOST_ELEMENTS}: no chip has the memory",
+                help="give smaller sizes",
+            )
     return found
 
 

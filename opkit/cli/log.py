@@ -124,16 +124,19 @@ class _Filter:
 
 def _moment(text: str) -> str:
     """Return a time of --since as records have it."""
-    if re.fullmatch(r"\d+[smhd]", text):
-        seconds = int(text[:-1]) * _UNITS[text[-1]]
-        moment = datetime.datetime.now() - datetime.timedelta(seconds=seconds)
-    else:
-        try:
+    try:
+        if re.fullmatch(r"[0-9]+[smhd]", text):
+            seconds = int(text[:-1]) * _UNITS[text[-1]]
+            moment = datetime.datetime.now() - datetime.timedelta(seconds=seconds)
+        else:
             moment = datetime.datetime.fromisoformat(text)
-        except ValueError as err:
-            raise UsageError(
-                f"--since {text!r} is no time", help="write 10m, 2h, 1d or 2026-01-31T12:00"
-            ) from err
+            if moment.tzinfo is not None:
+                # Records have the time of this machine.
+                moment = moment.astimezone()
+    except (ValueError, OverflowError) as err:
+        raise UsageError(
+            f"--since {text!r} is no time", help="write 10m, 2h, 1d or 2026-01-31T12:00"
+        ) from err
     return moment.replace(tzinfo=None).isoformat(timespec="microseconds")
 
 

@@ -227,3 +227,21 @@ def test_what_is_wrong_with_a_program_is_said_at_its_line(
     left, out, err = run(capsys, str(path))
     assert (left, out) == (code, "")
     assert said in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        # The tiling data have no room for it: exit code 70.
+        ("M=99999999999999999999", "more than 1099511627776: no chip has the memory"),
+        # A digit that int() does not take: 70, too.
+        ("M=\u00b2", "is no size"),
+        ("N=4", "the size of M is missing"),
+    ],
+)
+def test_a_size_that_is_none_is_an_error_of_usage(
+    program: str, capsys: pytest.CaptureFixture[str], size: str, message: str
+) -> None:
+    code, _, said = run(capsys, program, "--explain", "--size", size)
+    assert code == 2
+    assert message in said
