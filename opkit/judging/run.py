@@ -377,7 +377,7 @@ class _Run:
             try:
                 found = json.loads(text)
                 place = found["location"] or {}
-                file = str(place.get("file") or "").replace(f"{INSIDE['candidate'][1:]}/", "")
+                file = str(place.get("file") or "")
                 key = (str(found["id"]), str(found["message"]), file, int(place.get("line") or 0))
             except (ValueError, TypeError, KeyError):
                 self._note("GARBLED", "", case.name)

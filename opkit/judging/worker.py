@@ -20,6 +20,7 @@ from opkit.executor import Plain, plain_array, plain_value, read_value
 from opkit.judging.lockdown import Limits, give_up
 
 if TYPE_CHECKING:
+    from opkit.sanitizer import Finding
     from opkit.schema import OpSpec
     from opkit.testing import Case
 
@@ -31,6 +32,7 @@ __all__ = [
     "begin_build",
     "begin_golden",
     "begin_launches",
+    "checked_finding",
 ]
 
 
@@ -130,8 +132,9 @@ def begin_launches(
             if not library:
                 library.append(runtime.open(folders["artifact"]))
             with runtime.time_limit(setup.limits.seconds):
-                way = _checked if request.checked else _timed
-                return way(lambda: ready(library[0]))
+                if request.checked:
+                    return _checked(lambda: ready(library[0]), folders["candidate"])
+                return _timed(lambda: ready(library[0]))
         # Whatever it is, it goes out as plain values: no other would be read.
         except Exception as error:
             return _error(error, folders["candidate"])
@@ -160,8 +163,8 @@ def _timed(launch: Callable[[], Sequence[np.ndarray[Any, Any]]]) -> Plain:
     }
 
 
-def _checked(launch: Callable[[], object]) -> Plain:
-    from opkit.sanitizer import Check, finding_object
+def _checked(launch: Callable[[], object], root: Path) -> Plain:
+    from opkit.sanitizer import Check
 
     # Nothing times what the host computes between instructions.
     session = Check(raw=True)
@@ -172,11 +175,20 @@ def _checked(launch: Callable[[], object]) -> Plain:
         # It is among the findings.
         pass
     return {
-        "findings": [
-            json.dumps(finding_object(finding, Path("/"))) for finding in session.findings
-        ],
+        "findings": [json.dumps(checked_finding(each, root)) for each in session.findings],
         "gaps": [f"{gap.category}: {gap.message}" for gap in session.gaps],
     }
+
+
+def checked_finding(finding: Finding, root: Path) -> dict[str, object]:
+    """Return a finding as a JSON object, its file named as the candidate's sources have it."""
+    from opkit.sanitizer import finding_object
+
+    if finding.location is not None:
+        # Kernels are compiled in their project's folder, which is not where this process works.
+        at = replace(finding.location, file=root / finding.location.file)
+        finding = replace(finding, location=at)
+    return finding_object(finding, root)
 
 
 @dataclass(frozen=True)
