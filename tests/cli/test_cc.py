@@ -288,6 +288,12 @@ __global__ __vector__ void fill(__gm__ uint8_t* out)
     result.SetGlobalBuffer((__gm__ T*)out);
     result.SetValue(0, helper<T>(1));
     AscendC::printf("%d\\n", 1);
+}
+
+__global__ __vector__ void pick(__gm__ uint8_t* out)
+{
+    AscendC::GlobalTensor<float> result;
+    result.SetGlobalBuffer((__gm__ float*)out);
     // The tables of all functions' jumps lie in one section, those of host code too.
     switch (AscendC::GetBlockIdx()) {
         case 0: result.SetValue(1, 5); break;
@@ -317,6 +323,7 @@ int main(int count, char**)
     tell(count);
     std::thread([] { std::system("true"); }).join();
     fill<float><<<1, nullptr, nullptr>>>(nullptr);
+    pick<<<1, nullptr, nullptr>>>(nullptr);
     return 0;
 }
 """

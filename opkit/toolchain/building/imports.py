@@ -73,8 +73,11 @@ _SYMBOLS, _RELOCATIONS = 2, 4
 _FUNCTION, _RESERVED = 2, 0xFF00
 # In front of the names of what calls a kernel, which its compiler may have put into that.
 _CALLS_KERNEL = re.compile(r"_Z\w*5opkit\w*6invoke")
-# What compilers add where a program is built with their sanitizers or counts its lines.
-_INSTRUMENTS = re.compile(r"__(?:asan|tsan|ubsan|msan|sanitizer|gcov|llvm)_|_GLOBAL_OFFSET_TABLE_$")
+# What linkers define, and compilers add where a program is built with their sanitizers or counts
+# its lines.
+_ADDED = re.compile(
+    r"__(?:asan|tsan|ubsan|msan|sanitizer|gcov|llvm)_|_GLOBAL_OFFSET_TABLE_$|__(?:start|stop)_opkit_"
+)
 _HEADER, _SECTION, _SYMBOL = struct.Struct("<16x24xQ10xHHH"), struct.Struct("<IIQQQQIIQQ"), 24
 _RELOCATION = struct.Struct("<12xI8x")
 
@@ -140,7 +143,7 @@ def _names_behind(image: bytes, kernels: Iterable[str]) -> tuple[str, ...]:
     while waiting:
         for number in sorted(leads.get(waiting.pop(), ())):
             name, _, index = symbols[number]
-            if index == 0 and name and not _INSTRUMENTS.match(name):
+            if index == 0 and name and not _ADDED.match(name):
                 found[name] = None
             elif 0 < index < _RESERVED and index not in seen:
                 seen.add(index)
