@@ -259,7 +259,8 @@ class _Run:
             # What no #line reaches, the name of the whole unit in the debug information.
             flags += [f"-ffile-prefix-map={file.copy}={file.source}" for file in tree.files]
         if tree.kernels:
-            # What kernels call is read from the object, function by function.
+            # What kernels call is read from the object, function by function; without the second
+            # all functions' jump tables lie in one section.
             flags += ["-ffunction-sections", "-fdata-sections"]
         if source.language == "asc" or tree.files:
             flags += [*chip_macros(self.chip), "-include", "opkit/launch_entry.h"]

@@ -110,11 +110,8 @@ def _names_behind(image: bytes, kernels: Iterable[str]) -> tuple[str, ...]:
 
     Source: the generic System V ABI, chapter 4.
     """
-    table, size, count, named = _HEADER.unpack_from(image)
+    table, size, count, _ = _HEADER.unpack_from(image)
     sections = [_SECTION.unpack_from(image, table + at * size) for at in range(count)]
-    # What all functions share holds their jump tables, whose targets each has in its own section.
-    place = sections[named][4]
-    shared = {n for n, s in enumerate(sections) if image.startswith(b".rodata\0", place + s[0])}
     symbols: list[tuple[str, int, int]] = []
     for section in sections:
         if section[1] == _SYMBOLS:
@@ -126,7 +123,7 @@ def _names_behind(image: bytes, kernels: Iterable[str]) -> tuple[str, ...]:
                 symbols.append((word, info & 15, index))
     leads: dict[int, set[int]] = {}
     for section in sections:
-        if section[1] == _RELOCATIONS and section[7] not in shared:
+        if section[1] == _RELOCATIONS:
             for at in range(section[4], section[4] + section[5], _RELOCATION.size):
                 leads.setdefault(section[7], set()).add(_RELOCATION.unpack_from(image, at)[0])
     words = "|".join(f"{len(name)}{re.escape(name)}" for name in kernels)
