@@ -169,7 +169,7 @@ def read_sizes(texts: tuple[str, ...], graph: Any) -> dict[str, int]:
     """Return the size of each named dimension of a graph, from `M=2048`.
 
     Raises:
-        UsageError: one is missing, or no number.
+        UsageError: one is missing, unknown, or no number.
     """
     found = {}
     for text in texts:
@@ -188,6 +188,10 @@ def read_sizes(texts: tuple[str, ...], graph: Any) -> dict[str, int]:
     missing = sorted(named - set(found))
     if missing:
         raise UsageError(f"the size of {missing[0]} is missing", help=f"add --size {missing[0]}=N")
+    unknown = sorted(set(found) - named)
+    if unknown:
+        known = ", ".join(sorted(named)) or "none: all of them are numbers"
+        raise UsageError(f"the program has no size {unknown[0]}", help=f"its sizes are {known}")
     for tensor in graph.inputs:
         extents = [
             e if isinstance(e, int) else int(e.subs({s: found[str(s)] for s in e.free_symbols}))

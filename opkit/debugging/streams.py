@@ -16,6 +16,9 @@ from opkit.errors import UsageError
 
 __all__ = ["read_message", "serve_port", "serve_streams", "write_message"]
 
+_MOST_BYTES = 64 << 20
+"""Bytes of one message: far above what an editor sends, far below this machine's memory."""
+
 
 def read_message(stream: BinaryIO) -> dict[str, Any] | None:
     """Return the next message of a stream; None where it ends.
@@ -33,11 +36,21 @@ def read_message(stream: BinaryIO) -> dict[str, Any] | None:
             if length is not None:
                 break
             continue
-        name, _, value = text.partition(":")
+        name, colon, value = text.partition(":")
+        if not colon:
+            raise UsageError(
+                f"{text[:40]!r} is no header of the Debug Adapter Protocol",
+                help="an editor sends Content-Length: N, an empty line, and N bytes of JSON",
+            )
         if name.lower() == "content-length":
-            if not value.strip().isdigit():
-                raise UsageError(f"a message with the length {value.strip()!r}")
-            length = int(value)
+            digits = value.strip()
+            if not (digits.isascii() and digits.isdigit()) or len(digits) > len(str(_MOST_BYTES)):
+                raise UsageError(f"a message with the length {digits[:40]!r}")
+            length = int(digits)
+            if length > _MOST_BYTES:
+                raise UsageError(
+                    f"a message of {length} bytes; an editor's have at most {_MOST_BYTES}"
+                )
     raw = stream.read(length)
     try:
         message = json.loads(raw)

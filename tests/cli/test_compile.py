@@ -237,11 +237,12 @@ def test_what_is_wrong_with_a_program_is_said_at_its_line(
         # A digit that int() does not take: 70, too.
         ("M=\u00b2", "is no size"),
         ("N=4", "the size of M is missing"),
+        ("M=4 --size Q=9", "the program has no size Q"),
     ],
 )
 def test_a_size_that_is_none_is_an_error_of_usage(
     program: str, capsys: pytest.CaptureFixture[str], size: str, message: str
 ) -> None:
-    code, _, said = run(capsys, program, "--explain", "--size", size)
+    code, _, said = run(capsys, program, "--explain", "--size", *size.split())
     assert code == 2
     assert message in said

@@ -274,6 +274,22 @@ def test_streams_end_with_the_client(record: Record) -> None:
         serve_streams(lambda: debugger.target, io.BytesIO(b"Content-Length: 3\r\n\r\nabc"), taken)
 
 
+@pytest.mark.parametrize(
+    ("sent", "wrong"),
+    [
+        # The first used to be skipped without a word, the second to use up the memory.
+        (b"nonsense\n", "'nonsense' is no header"),
+        (b"Content-Length: 99999999\r\n\r\n", "a message of 99999999 bytes"),
+        (b"Content-Length: 99999999999999\r\n\r\n", "the length '99999999999999'"),
+        (b"Content-Length: -1\r\n\r\n", "the length '-1'"),
+    ],
+)
+def test_what_is_no_message_is_refused(record: Record, sent: bytes, wrong: str) -> None:
+    debugger = record()
+    with pytest.raises(UsageError, match=wrong):
+        serve_streams(lambda: debugger.target, io.BytesIO(sent), io.BytesIO())
+
+
 def test_a_taken_port_is_said() -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
