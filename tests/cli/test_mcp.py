@@ -12,6 +12,7 @@ import pytest
 from opkit.cli import group
 from opkit.cli.console import run_guarded
 from opkit.cli.mcp.tools import TOOLS, Tools, make_server
+from opkit.judging import sandbox_fault
 
 PROTOTYPE = {
     "op": "Swish",
@@ -80,3 +81,48 @@ def test_without_the_sdk_the_command_says_what_to_install(
     monkeypatch.setitem(sys.modules, "mcp.server", None)
     assert run_guarded(group, ["mcp", str(tmp_path)]) == 3
     assert "opkit[mcp]" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_an_agent_goes_the_whole_way_over_the_protocol(tmp_path: Path) -> None:
+    # Of these tools none but gen and docs was ever called.
+    mcp = pytest.importorskip("mcp", reason="needs opkit[mcp]")
+    text = json.dumps(PROTOTYPE)
+    (tmp_path / "swish.json").write_text(text)
+    few = "float16-17-normal"
+
+    async def run() -> dict[str, dict[str, Any]]:
+        async with mcp.Client(make_server(Tools(tmp_path, True, 300.0))) as client:
+
+            async def call(name: str, **arguments: Any) -> dict[str, Any]:
+                answer = await client.call_tool(name, arguments)
+                return dict(json.loads(answer.content[0].text))
+
+            found = {"gen": await call("gen", prototype=text, project="swish")}
+            kernel = tmp_path / "swish" / "op_kernel" / "swish.cpp"
+            found["build"] = await call("build", project="swish")
+            found["test"] = await call("test", project="swish", cases=few)
+            found["check"] = await call("check", project="swish", cases=few)
+            found["profile"] = await call("profile", project="swish", shape="1024")
+            if not sandbox_fault():
+                words = {"candidate": "swish", "task": "swish.json", "cases": few}
+                found["judge"] = await call("judge", **words)
+            right = kernel.read_text()
+            kernel.write_text(right.replace("    const", "    const int never = ;\n    const", 1))
+            found["broken"] = await call("build", project="swish")
+            kernel.write_text(right)
+            case = found["test"]["result"]["cases"][0]["name"]
+            found["why"] = await call("why", project="swish", case=case)
+            return found
+
+    found = asyncio.run(run())
+    broken, why = found.pop("broken"), found.pop("why")
+    assert {name: each["exit_code"] for name, each in found.items()} == dict.fromkeys(found, 0)
+    assert found["test"]["result"]["passed"]
+    if "judge" in found:
+        assert found["judge"]["result"]["verdict"] == "accepted"
+    assert broken["exit_code"] == 1
+    assert "swish.cpp" in json.dumps(broken)
+    # Of a right launch there is nothing to explain; the answer says what to ask instead.
+    assert why["exit_code"] == 2
+    assert "nothing says that this launch is wrong" in json.dumps(why)
