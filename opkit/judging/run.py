@@ -78,7 +78,7 @@ def judge_candidate(candidate: Path, task: Task, question: Question) -> Judgemen
     target, limits, sandboxed = find_chip(question.chip), question.limits, question.sandboxed
     built = built_candidate(candidate, task.spec, chip=target, limits=limits, sandboxed=sandboxed)
     seconds = {"build": time.perf_counter() - begin}
-    against = _against_build(built, task)
+    against = against_build(built, task)
     if against:
         return _judgement(task, target, not built.failure, (), against, seconds)
     begin = time.perf_counter()
@@ -118,7 +118,7 @@ def _judgement(
     )
 
 
-def _against_build(built: Built, task: Task) -> list[JudgeFinding]:
+def against_build(built: Built, task: Task) -> list[JudgeFinding]:
     """Return what the build, and what lies in the artifact, say against a candidate.
 
     Raises:
@@ -127,10 +127,13 @@ def _against_build(built: Built, task: Task) -> list[JudgeFinding]:
     """
     if built.failure:
         _raise_ours(built.failure)
-        if built.failure.get("code") == OpkitError.exit_code:
-            what = f"{built.failure.get('kind')}: {built.failure.get('error')}"
-            raise OpkitError(f"the build ended with an error of opkit's own: {what}")
+        kind = str(built.failure.get("kind"))
         message = str(built.failure.get("error") or "it says nothing")
+        if kind == OpkitError.__name__:
+            raise OpkitError(f"the build ended with an error of opkit's own: {message}")
+        if built.failure.get("code") == OpkitError.exit_code:
+            # What foreign host code leaves of its description is no error of opkit's.
+            message = f"the build ended by {kind}: {message}"
         file, line = str(built.failure.get("file") or ""), int(built.failure.get("line") or 0)
         foreign = any(is_foreign(text) for text in message.splitlines())
         return [finding("FOREIGN-KERNEL" if foreign else "BUILD", message, file=file, line=line)]

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opkit.errors import SetupError
+from opkit.errors import OpkitError, SetupError
 from opkit.judging import Judgement, judgement_object, judgement_text
+from opkit.judging.candidate import Built
+from opkit.judging.run import against_build
 from opkit.judging.worker import LaunchRequest
 
 from .conftest import honest, lost, right, sent
@@ -202,3 +204,18 @@ def test_a_check_that_does_not_come_to_its_end_is_not_judged(judged: Judge) -> N
 def test_memory_beyond_the_limit_is_named(judged: Judge) -> None:
     judgement = judged(lambda request, number: _error("MemoryError", 70))
     assert ids(judgement) == ["MEMORY-LIMIT"]
+
+
+def test_host_code_that_ends_the_build_is_the_candidates_fault(tmp_path: Path) -> None:
+    # A host constructor that exits leaves half a description: it was taken for opkit's own error.
+    def against(**failure: Any) -> Any:
+        built = Built(tmp_path, tmp_path, "0", failure=failure)
+        return against_build(built, task=None)  # type: ignore[arg-type]
+
+    (found,) = against(kind="JSONDecodeError", error="Expecting value", code=70)
+    assert found.id == "BUILD"
+    assert "the build ended by JSONDecodeError: Expecting value" in found.message
+    with pytest.raises(OpkitError, match="opkit's own: it has come to an end"):
+        against(kind="OpkitError", error="it has come to an end", code=70)
+    with pytest.raises(SetupError):
+        against(kind="SetupError", error="there is no compiler", code=3)
