@@ -46,7 +46,8 @@ from opkit.toolchain import foreign_host_names, foreign_log, is_foreign, library
 __all__ = ["judge", "judge_candidate"]
 
 _CHECKED_ELEMENTS = 1 << 16
-"""Cases up to so many elements run under the checks: those take some times as long."""
+"""Cases up to so many elements run under the checks, which take some times as long; where a task
+has none, its smallest does."""
 _AGAIN = 3
 """Small cases that run a second time."""
 _SHOWN_CASES = 3
@@ -202,8 +203,9 @@ class _Run:
         again = (*filled[:_AGAIN], *filled[-1:])
         for case in {case.name: case for case in again}.values():
             self._launch(crew, self._fresh(case, "again"), keep=False)
-        for case in filled:
-            if not self._found and _elements(case) <= _CHECKED_ELEMENTS:
+        small = [case for case in filled if _elements(case) <= _CHECKED_ELEMENTS]
+        for case in small or filled[:1]:
+            if not self._found:
                 self._check(crew, case)
 
     def alone(self, crew: Crew) -> None:

@@ -143,6 +143,23 @@ def test_findings_of_the_checks_refuse_a_right_candidate(judged: Judge) -> None:
     assert ids(judgement) == ["RACE-RAW"]
 
 
+def test_a_task_of_large_cases_has_its_smallest_checked(
+    judged: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # None was: a kernel with a race was accepted.
+    monkeypatch.setattr("opkit.judging.run._CHECKED_ELEMENTS", 0)
+    sizes: dict[bool, set[int]] = {True: set(), False: set()}
+
+    def answer(request: LaunchRequest, number: int) -> Any:
+        elements = sum(int(np.prod(shape)) for shape in request.case.shapes)
+        sizes[bool(request.checked)].add(elements)
+        return honest(request, number)
+
+    assert judged(answer).is_accepted
+    assert len(sizes[False]) > 1
+    assert sizes[True] == {min(sizes[False])}
+
+
 def test_no_two_launches_have_the_same_inputs(judged: Judge) -> None:
     # What is written down for one candidate, or kept from an earlier launch, is of other inputs.
     seeds: list[tuple[str, int]] = []
