@@ -59,6 +59,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/debug.md", ""): INTERACTIVE,
     ("docs/graph.md", ""): MODEL,
     ("docs/mcp.md", "opkit mcp operators"): "goes on for ever; tests/cli/test_mcp.py",
+    ("docs/mcp.md", "gen      prototype="): "calls of an agent; tests/cli/test_mcp.py",
     ("docs/judge.md", ""): "tests/judging, tests/cli: a candidate in a sandbox",
     ("docs/log.md", "opkit log"): FOREVER,
     ("docs/log.md", "[ERROR]"): FIGURE,

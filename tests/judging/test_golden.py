@@ -58,6 +58,7 @@ def test_a_golden_that_does_not_load_is_named(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.torch
 def test_a_program_of_torch_is_its_own_second_reference(tmp_path: Path) -> None:
     # Every float task of the public benchmark ended by an error that there was none.
     pytest.importorskip("torch", reason="the golden is a program of torch")
