@@ -8,7 +8,7 @@ import pytest
 
 from opkit.errors import BuildError
 from opkit.toolchain import compile_kernel
-from opkit.toolchain.building.imports import _last_word, undefined_names
+from opkit.toolchain.building.imports import _foreign_words, _last_word, undefined_names
 
 KERNEL = """#include "kernel_operator.h"
 %s
@@ -25,6 +25,8 @@ FOREIGN_HEAD = """#include <dlfcn.h>
 #include <csignal>
 #include <thread>
 extern "C" __attribute__((weak)) int PyRun_SimpleString(const char*);
+extern "C" const char* opkit_end_checks();
+namespace opkit { struct Device { static Device& get(); }; }
 static jmp_buf place;"""
 FOREIGN = {
     "dlsym": 'dlsym(RTLD_DEFAULT, "PyGILState_Ensure");',
@@ -37,6 +39,9 @@ FOREIGN = {
     "execl": 'execl("/bin/true", "true", nullptr);',
     "longjmp": "longjmp(place, 1);",
     "_M_start_thread": "std::thread([] {}).detach();",
+    # What the emulator has for those who judge: a kernel has ended its own checks by it.
+    "opkit_end_checks": "opkit_end_checks();",
+    "get": "opkit::Device::get();",
     "assembly": 'asm volatile("syscall" ::"a"(231), "D"(0));',
 }
 
@@ -77,6 +82,40 @@ def test_what_computes_prints_and_throws_is_no_function_of_the_machine(tmp_path:
     )
     image = compile_kernel(KERNEL % (head, body), cache_dir=tmp_path)
     assert {"expf", "printf", "strlen"} & set(undefined_names(image.library.read_bytes()))
+
+
+# Each was no assembly to a pattern over the text.
+@pytest.mark.parametrize(
+    "text",
+    [
+        'void f() {\n  asm volatile /* a */ ( /* b */ "nop");\n}',
+        'void f() {\n  asm(R"(nop)");\n}',
+        "#define THIS(x) x\n#define WORD __asm__ \\\n  volatile\n",
+        'void f() {\n  as\\\nm("nop");\n}',
+        "\n__attribute__((constructor)) void f();",
+        '\n__attribute__((used, section(".text.x,\\"ax\\",@progbits#"))) const char code[1] = {};',
+        '\n[[gnu::ifunc("choose")]] int f();',
+    ],
+)
+def test_assembly_and_what_loaders_call_are_found_in_any_spelling(text: str) -> None:
+    ((line, what),) = _foreign_words(text)
+    assert line == 2
+    assert "assembly" in what or "attribute" in what
+
+
+def test_a_barrier_of_the_compiler_and_a_variable_are_no_assembly() -> None:
+    text = 'void f(int section) { asm volatile("" ::: "memory"); g((section)); // asm("nop")\n}'
+    assert list(_foreign_words(text)) == []
+
+
+def test_assembly_that_a_macro_makes_of_parts_is_an_error_at_its_line(tmp_path: Path) -> None:
+    source = tmp_path / "kernel.cpp"
+    source.write_text(KERNEL % ("#define WORD(a, b) a##b", 'WORD(__as, m__)("nop");'))
+    with pytest.raises(BuildError) as caught:
+        compile_kernel(source, cache_dir=tmp_path / "cache")
+    (error,) = caught.value.diagnostics
+    assert "assembly" in error.message
+    assert error.line == 4
 
 
 def test_names_are_told_without_their_classes() -> None:

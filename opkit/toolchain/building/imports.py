@@ -9,18 +9,23 @@ print and leave the process as it is.
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from opkit.toolchain.source import Token, TokenKind, significant, tokenize
+
 __all__ = [
+    "assembly_log",
     "foreign_host_names",
     "foreign_kernel_log",
     "foreign_log",
     "is_foreign",
     "library_names",
     "named_texts",
+    "pastes_tokens",
     "undefined_names",
 ]
 
@@ -37,8 +42,8 @@ _PRINTING = (
 # How a process ends: reported by whoever waits for it.
 _ENDING = "abort|exit|_exit|_Exit|quick_exit|raise"
 _ALLOWED = re.compile(
-    # opkit itself.
-    r"_ZT?[A-Z]*N?K?(?:5opkit|7AscendC|4tool)|_ZGVN5opkit|opkit_"
+    # The language's own templates.
+    r"_ZT?[A-Z]*N?K?(?:7AscendC|4tool)"
     # The run-time library of C++: exceptions, memory, what containers and strings are made of.
     r"|__cxa_|__gxx_|_Unwind_|__dso_handle$|_ITM_|__gmon_start__$|__stack_chk_fail$|_Zn[wa]|_Zd[la]"
     r"|_ZTVN10__cxxabiv1|_ZT[ISV][PK]*[a-z]$|_ZT[ISV][PK]*N?S|_ZN?K?S|_ZN?K?9__gnu_cxx|__emutls|__tls_get_addr$"
@@ -65,9 +70,23 @@ _ALLOWED_OF_HOSTS = re.compile(
     r"|qsort$|bsearch$|rand(?:_r)?$|srand$|wc\w+$|wmem\w+$|localeconv$|setlocale$|div$|l?ldiv$"
 )
 _REFUSED_OF_HOSTS = re.compile(r"filesystem|filebuf|fstream|random_device|6threadC|_M_start_thread")
-_ASSEMBLY = re.compile(r'\b(?:__asm__|__asm|asm)\b(?:\s|\w)*\(\s*"(?=[^"])')
+_ASSEMBLY = frozenset(("asm", "__asm", "__asm__"))
+_QUALIFIERS = frozenset(("volatile", "__volatile", "__volatile__", "inline", "goto"))
+# Attributes of functions that a loader calls, and of what is put among the code.
+_LOADED = frozenset(("constructor", "destructor", "ifunc", "section"))
+_SPLICED = re.compile(r"^(?:[^\n]*\\\r?\n)+[^\n]*", re.M)
+_SPLICE = re.compile(r"\\\r?\n")
+_PASTE = re.compile(r"##|%:%:")
 _NO_CORE = "no AI core has it"
-_LINE = re.compile(r'#line (?P<number>\d+)(?: "(?P<name>.*)")?$')
+# What the emulator has for kernels, and for host code, by where its headers declare it. All else it
+# has for those who launch and judge them: a kernel could end its own checks.
+_FOR_KERNELS = ("opkit/api/*.h", "opkit/instr.h", "opkit/matmul/*.h")
+_FOR_HOSTS = ("opkit/host/*.h",)
+_DECLARED = re.compile(r"\bOPKIT_API\b[^;{(]*?\b(\w+)\(")
+_OURS = re.compile(r"opkit_|_Z[A-Z]*5opkit")
+_OF_ACLNN = re.compile(r"_ZNK?5opkit5aclnn")
+# As texts have it, and as what a preprocessor makes of them has it.
+_LINE = re.compile(r'#(?:line)? (?P<number>\d+)(?: "(?P<name>.*?)"[ \d]*)?$')
 _DYNAMIC_SYMBOLS = 11
 _SYMBOLS, _RELOCATIONS = 2, 4
 _FUNCTION, _RESERVED = 2, 0xFF00
@@ -170,18 +189,74 @@ def foreign_log(image: bytes, texts: Sequence[tuple[str, str]]) -> str:
     """
     lines = [_refused(undefined_names(image), texts)]
     for file, text in texts:
-        found = _ASSEMBLY.search(text)
-        if found is not None:
-            line = text.count("\n", 0, found.start()) + 1
-            lines.append(f"{file}:{line}:1: error: assembly for this machine: {_NO_CORE}\n")
+        lines += [
+            f"{file}:{line}:1: error: {what}: {_NO_CORE}\n" for line, what in _foreign_words(text)
+        ]
     return "".join(lines)
+
+
+def assembly_log(texts: Sequence[tuple[str, str]]) -> str:
+    """Return errors as `foreign_log`, of assembly alone: of texts that a preprocessor has made."""
+    return "".join(
+        f"{file}:{line}:1: error: {what}: {_NO_CORE}\n"
+        for file, text in texts
+        for line, what in _foreign_words(text, attributes=frozenset())
+    )
+
+
+def _foreign_words(text: str, *, attributes: frozenset[str] = _LOADED) -> Iterator[tuple[int, str]]:
+    """Yield the first line of assembly, and of each attribute; a barrier alone is no assembly."""
+    whole = text
+    if "\\\n" in text or "\\\r\n" in text:
+        whole = _SPLICED.sub(lambda at: _SPLICE.sub("", at[0]) + "\n" * at[0].count("\n"), text)
+    if not any(word in whole for word in ("asm", *attributes)):
+        return
+    tokens = significant(tokenize(whole))
+    told = set()
+    for at, token in enumerate(tokens):
+        if token.kind is not TokenKind.IDENTIFIER:
+            continue
+        if token.text in _ASSEMBLY:
+            behind = at + 1
+            while behind < len(tokens) and tokens[behind].text in _QUALIFIERS:
+                behind += 1
+            if [each.text for each in tokens[behind : behind + 2]] == ["(", '""']:
+                continue
+            what = "assembly for this machine"
+        elif token.text.strip("_") in attributes and _is_attribute(tokens, at):
+            what = f'the attribute "{token.text}"'
+        else:
+            continue
+        if what not in told:
+            told.add(what)
+            yield whole.count("\n", 0, token.start) + 1, what
+
+
+def _is_attribute(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a word stands in `__attribute__((...))`, or behind `gnu::`."""
+    before = [token.text for token in tokens[max(0, at - 40) : at]]
+    if before[-2:] == ["gnu", "::"]:
+        return True
+    depth = 0
+    for text in reversed(before):
+        depth += (text == ")") - (text == "(")
+        if text in ("__attribute__", "__attribute"):
+            return depth < 0
+        if text in (";", "{", "}"):
+            return False
+    return False
+
+
+def pastes_tokens(texts: Iterable[tuple[str, str]]) -> bool:
+    """Whether macros may make words of parts: then a preprocessor alone knows what is in texts."""
+    return any(_PASTE.search(text) for _, text in texts)
 
 
 def _refused(names: Iterable[str], texts: Sequence[tuple[str, str]]) -> str:
     """Return an error for each name that no kernel may use."""
     lines = []
     for name in names:
-        if _ALLOWED.match(name) and not _REFUSED.search(name):
+        if _is_kernels(name):
             continue
         word = _last_word(name)
         place = _place(re.compile(rf"\b{re.escape(word)}\b"), texts)
@@ -189,6 +264,48 @@ def _refused(names: Iterable[str], texts: Sequence[tuple[str, str]]) -> str:
             f'{place}error: a kernel calls "{word}", a function of this machine: {_NO_CORE}'
         )
     return "".join(f"{line}\n" for line in lines)
+
+
+@functools.cache
+def _declared(patterns: tuple[str, ...]) -> frozenset[str]:
+    """Return the functions that headers of the emulator declare, as objects name them."""
+    from opkit import emulator
+
+    include = emulator.include_dir()
+    words = {
+        word
+        for pattern in patterns
+        for header in include.glob(pattern)
+        for word in _DECLARED.findall(header.read_text(encoding="utf-8"))
+    }
+    spaces = ("_ZN5opkit", "_ZN5opkit6matmul", "_ZN5opkit4host")
+    return frozenset(words | {f"{space}{len(word)}{word}E" for space in spaces for word in words})
+
+
+def _is_declared(name: str, patterns: tuple[str, ...]) -> bool:
+    """Whether one of ours, whose parameters follow behind the E of its name, is declared there."""
+    known = _declared(patterns)
+    return name in known or any(name[: at + 1] in known for at in _ends(name))
+
+
+def _ends(name: str) -> Iterator[int]:
+    return (at for at, letter in enumerate(name) if letter == "E")
+
+
+def _is_kernels(name: str) -> bool:
+    """Whether kernels may take a name from others."""
+    if _OURS.match(name):
+        return _is_declared(name, _FOR_KERNELS)
+    return bool(_ALLOWED.match(name)) and not _REFUSED.search(name)
+
+
+def _is_hosts(name: str) -> bool:
+    """Whether host code of an operator that nobody trusts may take a name from others."""
+    if _OURS.match(name):
+        return bool(_OF_ACLNN.match(name)) or _is_declared(name, _FOR_HOSTS)
+    # Mangled names are C++'s: the interfaces, and the standard library.
+    is_known = name.startswith("_Z") or _ALLOWED.match(name) or _ALLOWED_OF_HOSTS.match(name)
+    return bool(is_known) and not _REFUSED_OF_HOSTS.search(name)
 
 
 def is_foreign(message: str) -> bool:
@@ -211,13 +328,7 @@ def foreign_host_names(image: bytes) -> tuple[str, ...]:
     Processes, files, sockets, other libraries, memory maps. For judging code that nobody trusts:
     elsewhere host code may do as it likes.
     """
-    return tuple(
-        name
-        for name in undefined_names(image)
-        if _REFUSED_OF_HOSTS.search(name)
-        # Mangled names are C++'s: opkit's own interfaces, and the standard library.
-        or not (name.startswith("_Z") or _ALLOWED.match(name) or _ALLOWED_OF_HOSTS.match(name))
-    )
+    return tuple(name for name in undefined_names(image) if not _is_hosts(name))
 
 
 def named_texts(text: str | None, files: Iterable[Path], root: Path) -> list[tuple[str, str]]:

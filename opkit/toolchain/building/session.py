@@ -15,7 +15,12 @@ from opkit.errors import BuildError
 from opkit.toolchain.building.cache import BuildCache, unit_key
 from opkit.toolchain.building.depfile import parse_depfile
 from opkit.toolchain.building.digests import FileDigests, FileStat
-from opkit.toolchain.building.imports import foreign_log, named_texts
+from opkit.toolchain.building.imports import (
+    assembly_log,
+    foreign_log,
+    named_texts,
+    pastes_tokens,
+)
 from opkit.toolchain.building.processes import ProcessGroup
 from opkit.toolchain.building.state import BuildState
 from opkit.toolchain.building.unit import (
@@ -154,7 +159,10 @@ class Session:
         written = source if unit.text is not None else None
         dependencies, reusable = self._dependencies(depfile, written)
         if unit.kind == "kernel" and unit.linked:
-            refused = foreign_log(data, self._own_texts(unit, dependencies))
+            texts = self._own_texts(unit, dependencies)
+            refused = foreign_log(data, texts)
+            if not refused and pastes_tokens(texts):
+                refused = assembly_log(self._preprocessed(faster, source, texts))
             if refused:
                 seconds = time.monotonic() - begin
                 return UnitResult(unit.name, "failed", seconds, log=f"{log}{refused}")
@@ -280,6 +288,14 @@ class Session:
         read = (Path(file) for file, _ in dependencies if not file.startswith(others))
         source = Path(os.path.relpath(unit.source, self._root))
         return named_texts(unit.text, dict.fromkeys((source, *read)), self._root)
+
+    def _preprocessed(
+        self, unit: CompileUnit, source: Path, texts: Iterable[tuple[str, str]]
+    ) -> list[tuple[str, str]]:
+        """Return the same texts as the preprocessor leaves them; none where it does not run."""
+        code, out = self._run([*self._compiler.argv, *unit.flags, "-w", "-E", str(source)])
+        own = {name for name, _ in texts}
+        return [each for each in named_texts(out, (), self._root) if each[0] in own and code == 0]
 
     def _relative(self, file: str) -> str:
         root = f"{self._root}{os.sep}"
