@@ -153,9 +153,9 @@ class _Run:
     def _refuse_foreign(self, source: Input, target: Path, tree: LaunchTree) -> None:
         """Raise BuildError where a kernel calls what no AI core has, as builds of operators do.
 
-        Host code in the same file may; what a linker is to compile says nothing yet.
+        Host code in the same file may. What clang leaves a linker to compile says nothing yet.
         """
-        if any(flag.startswith("-flto") for flag in self.request.compile_flags):
+        if self.compiler.family != "gcc" and self._is_linkers():
             return
         files = [*(file.source for file in tree.files), source.path]
         texts = named_texts(None, files, Path())
@@ -253,6 +253,9 @@ class _Run:
         flags.append("-fno-strict-aliasing")
         if not any(flag.startswith("-O") for flag in flags):
             flags.append("-O2")
+        if gcc and self._is_linkers():
+            # What kernels call is read from the object; the code itself is in it, then.
+            flags.append("-ffat-lto-objects")
         flags += ["-isystem", include]
         if tree.files:
             flags += ["-iquote", str(source.path.parent)]
@@ -267,6 +270,10 @@ class _Run:
         if self.request.is_library:
             flags += ["-include", "opkit/kernel_library.h", *(["-fno-gnu-unique"] if gcc else [])]
         return flags
+
+    def _is_linkers(self) -> bool:
+        """Whether a linker is to compile what objects hold."""
+        return any(flag.startswith("-flto") for flag in self.request.compile_flags)
 
     def _depfile_flags(self, source: Input, target: Path | None) -> list[str]:
         # CMake names the depfile; where nobody does, it goes where the compiler would put it.

@@ -278,6 +278,9 @@ __aicore__ inline T helper(T value)
 #ifdef WRONG
     if (FILE* file = fopen("/tmp/x", "r")) { fclose(file); }
 #endif
+#ifdef ASSEMBLY
+    ASSEMBLY
+#endif
     return value * 2;
 }
 
@@ -321,6 +324,7 @@ int main(int count, char**)
 {
     if (FILE* file = fopen("/tmp/x", "r")) { fclose(file); }
     tell(count);
+    asm volatile("nop");
     std::thread([] { std::system("true"); }).join();
     fill<float><<<1, nullptr, nullptr>>>(nullptr);
     pick<<<1, nullptr, nullptr>>>(nullptr);
@@ -329,7 +333,7 @@ int main(int count, char**)
 """
 
 
-@pytest.mark.parametrize("level", ["-O0", "-O2"])
+@pytest.mark.parametrize("level", ["-O0", "-O2", "-flto"])
 def test_a_kernel_may_not_ask_this_machine_what_the_host_code_beside_it_may(
     level: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -343,3 +347,15 @@ def test_a_kernel_may_not_ask_this_machine_what_the_host_code_beside_it_may(
     assert 'a kernel calls "fopen", a function of this machine' in error
     assert "both.asc:12" in error
     assert not (tmp_path / "both.o").exists()
+
+
+def test_a_kernel_of_a_program_may_have_no_assembly_either(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "both.asc"
+    text = HOST_AND_KERNEL.replace("#ifdef ASSEMBLY\n    ASSEMBLY\n#endif", 'asm("nop");')
+    source.write_text(text)
+    assert run_guarded(command, [str(source), "-c", "-o", str(tmp_path / "both.o")]) == 1
+    error = capfd.readouterr().err
+    assert "assembly for this machine" in error
+    assert "both.asc:14" in error

@@ -40,7 +40,7 @@ _PRINTING = (
     "|fputc|fwrite|fflush|stdout|stderr"
 )
 # How a process ends: reported by whoever waits for it.
-_ENDING = "abort|exit|_exit|_Exit|quick_exit|raise"
+_ENDING = "abort|exit|_exit|_Exit|quick_exit"
 _ALLOWED = re.compile(
     # The language's own templates.
     r"_ZT?[A-Z]*N?K?(?:7AscendC|4tool)"
@@ -74,6 +74,7 @@ _ASSEMBLY = frozenset(("asm", "__asm", "__asm__"))
 _QUALIFIERS = frozenset(("volatile", "__volatile", "__volatile__", "inline", "goto"))
 # Attributes of functions that a loader calls, and of what is put among the code.
 _LOADED = frozenset(("constructor", "destructor", "ifunc", "section"))
+_ON_CORES = frozenset(("__aicore__", "__global__", "__vector__", "__cube__", "__mix__"))
 _SPLICED = re.compile(r"^(?:[^\n]*\\\r?\n)+[^\n]*", re.M)
 _SPLICE = re.compile(r"\\\r?\n")
 _PASTE = re.compile(r"##|%:%:")
@@ -177,7 +178,9 @@ def foreign_kernel_log(
         kernels: their names, without namespaces.
         texts: as `foreign_log` takes them.
     """
-    return _refused(_names_behind(image, kernels), texts) if kernels else ""
+    if not kernels:
+        return ""
+    return _refused(_names_behind(image, kernels), texts) + assembly_log(texts, in_kernels=True)
 
 
 def foreign_log(image: bytes, texts: Sequence[tuple[str, str]]) -> str:
@@ -195,16 +198,24 @@ def foreign_log(image: bytes, texts: Sequence[tuple[str, str]]) -> str:
     return "".join(lines)
 
 
-def assembly_log(texts: Sequence[tuple[str, str]]) -> str:
-    """Return errors as `foreign_log`, of assembly alone: of texts that a preprocessor has made."""
-    return "".join(
+def assembly_log(texts: Sequence[tuple[str, str]], *, in_kernels: bool = False) -> str:
+    """Return errors as `foreign_log`, of assembly alone.
+
+    Args:
+        texts: of kernels, as a preprocessor leaves them; or of programs.
+        in_kernels: host code stands in the texts, too, and may have assembly.
+    """
+    lines = dict.fromkeys(
         f"{file}:{line}:1: error: {what}: {_NO_CORE}\n"
         for file, text in texts
-        for line, what in _foreign_words(text, attributes=frozenset())
+        for line, what in _foreign_words(text, attributes=frozenset(), in_kernels=in_kernels)
     )
+    return "".join(lines)
 
 
-def _foreign_words(text: str, *, attributes: frozenset[str] = _LOADED) -> Iterator[tuple[int, str]]:
+def _foreign_words(
+    text: str, *, attributes: frozenset[str] = _LOADED, in_kernels: bool = False
+) -> Iterator[tuple[int, str]]:
     """Yield the first line of assembly, and of each attribute; a barrier alone is no assembly."""
     whole = text
     if "\\\n" in text or "\\\r\n" in text:
@@ -216,20 +227,39 @@ def _foreign_words(text: str, *, attributes: frozenset[str] = _LOADED) -> Iterat
     for at, token in enumerate(tokens):
         if token.kind is not TokenKind.IDENTIFIER:
             continue
-        if token.text in _ASSEMBLY:
-            behind = at + 1
-            while behind < len(tokens) and tokens[behind].text in _QUALIFIERS:
-                behind += 1
-            if [each.text for each in tokens[behind : behind + 2]] == ["(", '""']:
-                continue
+        if token.text in _ASSEMBLY and not _is_barrier(tokens, at):
             what = "assembly for this machine"
         elif token.text.strip("_") in attributes and _is_attribute(tokens, at):
             what = f'the attribute "{token.text}"'
         else:
             continue
-        if what not in told:
+        if what not in told and (not in_kernels or _is_on_cores(tokens, at)):
             told.add(what)
             yield whole.count("\n", 0, token.start) + 1, what
+
+
+def _is_barrier(tokens: Sequence[Token], at: int) -> bool:
+    """Whether assembly has no instruction: it only holds the compiler."""
+    at += 1
+    while at < len(tokens) and tokens[at].text in _QUALIFIERS:
+        at += 1
+    return [each.text for each in tokens[at : at + 2]] == ["(", '""']
+
+
+def _is_on_cores(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a token stands in the body of a function that AI cores run."""
+    depth = 0
+    for before in range(at - 1, -1, -1):
+        depth += (tokens[before].text == "}") - (tokens[before].text == "{")
+        if depth >= 0 or tokens[before].text != "{":
+            continue
+        depth = 0
+        head = before - 1
+        while head >= 0 and tokens[head].text not in (";", "{", "}"):
+            if tokens[head].text in _ON_CORES:
+                return True
+            head -= 1
+    return False
 
 
 def _is_attribute(tokens: Sequence[Token], at: int) -> bool:
