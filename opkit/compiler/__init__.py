@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .choices import Choices, ChoicesRow, bucket_of, read_choices
     from .codegen import (
         CUT_CPP,
+        KernelClass,
         Split,
         VectorKernel,
         common_kernel,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         step_size,
     )
     from .launch import (
+        MOST_CLASSES,
         Argument,
         Compiled,
         Draw,
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
         extent_cpp,
         launch_function,
         operator_kernels,
+        share_launch,
         shares_of_kernel,
         size_parameter,
         sizes_of,
@@ -109,6 +112,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CUT_CPP",
+    "MOST_CLASSES",
     "OPERATORS",
     "PASSES",
     "Argument",
@@ -128,6 +132,7 @@ __all__ = [
     "GraphError",
     "Group",
     "HostedKernel",
+    "KernelClass",
     "KernelNote",
     "Launch",
     "Location",
@@ -181,6 +186,7 @@ __all__ = [
     "round_each",
     "run_graph",
     "shapes_at",
+    "share_launch",
     "shares_of_kernel",
     "simplify",
     "size_limits",
@@ -213,6 +219,7 @@ __getattr__ = lazy_names(
         ),
         "codegen": (
             "CUT_CPP",
+            "KernelClass",
             "Split",
             "VectorKernel",
             "common_kernel",
@@ -245,6 +252,7 @@ __getattr__ = lazy_names(
             "step_size",
         ),
         "launch": (
+            "MOST_CLASSES",
             "Argument",
             "Compiled",
             "Draw",
@@ -259,6 +267,7 @@ __getattr__ = lazy_names(
             "extent_cpp",
             "launch_function",
             "operator_kernels",
+            "share_launch",
             "shares_of_kernel",
             "size_parameter",
             "sizes_of",

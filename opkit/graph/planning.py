@@ -14,15 +14,18 @@ from opkit.compiler import (
     Graph,
     GraphError,
     Group,
+    KernelClass,
     Node,
     Room,
     Tensor,
     TensorArgument,
     compile_kernel,
     prepare,
+    share_launch,
     to_storage,
 )
 from opkit.dtypes import find_dtype
+from opkit.graph.joining import joined_runs
 from opkit.graph.lifetimes import Lifetime, share_memory
 from opkit.graph.plan import Copy, Drawn, Launch, Place, Plan, PlanKernel, PlanTensor
 
@@ -48,6 +51,8 @@ class _KernelLaunch:
     mode: str | None
     block_dim: int
     arguments: tuple[str | _Inner | bytes | Drawn, ...]
+    part: KernelClass | None
+    """Its class, where it may share a launch with others."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ def plan_of(graph: Graph, chip: Chip, constants: Sequence[str] = ()) -> Plan:
         if tensor not in roots and (number is None or number.operator != "constant"):
             place = number.location if number is not None else None
             raise GraphError(f"{name} is a number that no kernel computes", location=place)
-    return _assembled(graph, fused, roots, launched, constants)
+    return _assembled(graph, fused, roots, launched, constants, chip)
 
 
 def _assembled(
@@ -98,6 +103,7 @@ def _assembled(
     roots: Mapping[str, str],
     launched: Sequence[tuple[_Kernel, _KernelLaunch]],
     constants: Sequence[str],
+    chip: Chip,
 ) -> Plan:
     tensors = fused.graph.tensors
     places: dict[str, Place] = {}
@@ -126,7 +132,7 @@ def _assembled(
             places[roots[name]] = target
     # Every argument by name; what has no place yet lives in the arena.
     arguments: list[list[str | bytes | Drawn]] = []
-    buffers: dict[str, Lifetime] = {}
+    sizes: dict[str, int] = {}
     for at, (own, launch) in enumerate(launched):
         row: list[str | bytes | Drawn] = []
         for position, argument in enumerate(launch.arguments):
@@ -140,23 +146,32 @@ def _assembled(
                 name = roots[own.names[argument]]
                 size = size_of(tensors[name])
             row.append(name)
-            if name not in places:
-                buffers.setdefault(name, Lifetime(size, at, at)).last = at
+            sizes[name] = size
         arguments.append(row)
+    operands = [[each for each in row if isinstance(each, str)] for row in arguments]
+    kinds = [launch.source if launch.part is not None else None for _, launch in launched]
+    runs = joined_runs(operands, kinds, {tensor.name for tensor in (*inputs, *kept)})
+    buffers: dict[str, Lifetime] = {}
+    for at, stage in enumerate(stage for run in runs for stage in run):
+        for name in (name for each in stage for name in operands[each]):
+            if name not in places:
+                buffers.setdefault(name, Lifetime(sizes[name], at, at)).last = at
     offsets, total = share_memory(buffers)
     for name, offset in offsets.items():
         places[name] = Place("arena", 0, offset, buffers[name].size_bytes)
     kernels: dict[tuple[str, str, str | None], int] = {}
     rows: list[PlanKernel] = []
     launches = []
-    for (own, launch), row in zip(launched, arguments, strict=True):
-        key = (launch.name, launch.source, launch.mode)
+    for run in runs:
+        kernel, block_dim, given = _in_one(run, launched, arguments, chip)
+        key = (kernel.name, kernel.source, kernel.mode)
         if key not in kernels:
             kernels[key] = len(rows)
-            rows.append(PlanKernel(launch.name, own.operators, launch.source, launch.mode))
-        written = tuple(own.names[name] for name, _ in own.fused.graph.outputs)
-        given = tuple(places[each] if isinstance(each, str) else each for each in row)
-        launches.append(Launch(kernels[key], launch.block_dim, given, written))
+            rows.append(kernel)
+        owners = [launched[at][0] for stage in run for at in stage]
+        written = tuple(own.names[name] for own in owners for name, _ in own.fused.graph.outputs)
+        own_places = tuple(places[each] if isinstance(each, str) else each for each in given)
+        launches.append(Launch(kernels[key], block_dim, own_places, tuple(dict.fromkeys(written))))
     plan = Plan(
         tuple(_plan_tensor(tensor) for tensor in inputs),
         tuple(_plan_tensor(tensors[tensor], name) for name, tensor in fused.graph.outputs),
@@ -169,6 +184,34 @@ def _assembled(
     )
     plan.check()
     return plan
+
+
+def _in_one(
+    run: Sequence[Sequence[int]],
+    launched: Sequence[tuple[_Kernel, _KernelLaunch]],
+    arguments: Sequence[Sequence[str | bytes | Drawn]],
+    chip: Chip,
+) -> tuple[PlanKernel, int, Sequence[str | bytes | Drawn]]:
+    """Return the kernel that does the work of a run's stages, its cores and its arguments."""
+    order = [at for stage in run for at in stage]
+    if len(order) == 1:
+        own, launch = launched[order[0]]
+        kernel = PlanKernel(launch.name, own.operators, launch.source, launch.mode)
+        return kernel, launch.block_dim, arguments[order[0]]
+    # The kernels of one program's group have the same operators.
+    owners = {id(launched[at][0]): launched[at][0] for at in order}
+    operators = tuple(each for own in owners.values() for each in own.operators)
+    stages = [
+        [(part, launched[at][1].block_dim) for at in stage if (part := launched[at][1].part)]
+        for stage in run
+    ]
+    shared = share_launch(_name(operators), stages, chip.count("cores.aiv"))
+    given = [
+        each
+        for at, cores in zip(order, shared.cores, strict=True)
+        for each in (*arguments[at], cores)
+    ]
+    return PlanKernel(_name(operators), operators, shared.source), shared.block_dim, given
 
 
 def _kernel_of(fused: FusedGraph, group: Group) -> _Kernel:
@@ -275,6 +318,7 @@ def _worked_out(kernel: FusedGraph, chip: Chip) -> tuple[_KernelLaunch, ...]:
             launch.code.mode,
             launch.block_dim,
             tuple(map(argument, launch.arguments)),
+            launch.code.part() if launch.code.part is not None else None,
         )
         for launch in program.launches({})
     )

@@ -162,6 +162,21 @@ class Text:
         """Add another text's lines."""
         self._lines += [(self._indent + level, text, place) for level, text, place in other._lines]
 
+    def with_words(self, words: str, others: str) -> Text:
+        """Return the text with the only line that has some words saying others in their place.
+
+        Raises:
+            ValueError: no line has them, or several.
+        """
+        having = [at for at, (_, text, _) in enumerate(self._lines) if words in text]
+        if len(having) != 1:
+            raise ValueError(f"{len(having)} lines have {words!r}, expected one")
+        found = Text()
+        found._lines = [
+            (level, text.replace(words, others), place) for level, text, place in self._lines
+        ]
+        return found
+
     def mentions(self, name: str) -> bool:
         """Return whether any line has a name as a word."""
         word = re.compile(rf"\b{re.escape(name)}\b")

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from .hosted import HostedKernel, OperatorKernel, Share, operator_kernels, shares_of_kernel
     from .launch import Argument, Code, Draw, Launch, Room, TensorArgument
     from .launches import launched_cores, launches_of
+    from .together import MOST_CLASSES, SharedLaunch, share_launch
 
 __all__ = [
+    "MOST_CLASSES",
     "Argument",
     "Code",
     "Compiled",
@@ -24,6 +26,7 @@ __all__ = [
     "OperatorKernel",
     "Room",
     "Share",
+    "SharedLaunch",
     "TensorArgument",
     "bytes_text",
     "compile",
@@ -32,6 +35,7 @@ __all__ = [
     "launched_cores",
     "launches_of",
     "operator_kernels",
+    "share_launch",
     "shares_of_kernel",
     "size_parameter",
     "sizes_of",
@@ -71,6 +75,11 @@ __getattr__ = lazy_names(
         "launches": (
             "launched_cores",
             "launches_of",
+        ),
+        "together": (
+            "MOST_CLASSES",
+            "SharedLaunch",
+            "share_launch",
         ),
     },
 )

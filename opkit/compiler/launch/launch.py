@@ -17,7 +17,7 @@ import numpy as np
 
 from opkit.dtypes import find_dtype
 
-from ..codegen import Spread
+from ..codegen import KernelClass, Spread
 from ..ir import Location, evaluate
 from ..stages import Stages
 
@@ -38,6 +38,8 @@ class Code:
     """Where the text does not say on which cores it runs."""
     location: Location | None = None
     """The line that asks for it, where several lines use the same text: faults name theirs."""
+    part: Callable[[], KernelClass] | None = field(default=None, repr=False, compare=False)
+    """Returns its class, where it may share a launch with others: see `share_launch`."""
 
 
 @dataclass(frozen=True)

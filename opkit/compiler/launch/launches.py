@@ -71,7 +71,11 @@ def launched_cores(stages: Stages, group: Group, sizes: Mapping[str, int]) -> in
 def vector_code(kernel: VectorKernel) -> Code:
     """Return a vector kernel as what is launched."""
     # The compiler gets the user's lines: faults, findings and profiles name the program's own.
-    return Code(kernel.name, lambda: source_of(kernel, with_lines=True, file=f"{kernel.name}.cpp"))
+    return Code(
+        kernel.name,
+        lambda: source_of(kernel, with_lines=True, file=f"{kernel.name}.cpp"),
+        part=lambda: kernel.text.as_class,
+    )
 
 
 def _vector(

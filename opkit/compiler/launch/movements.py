@@ -186,7 +186,10 @@ def _launch(movement: Movement, node: Node, chip: Chip) -> Launch:
     cores, values = movement.rule(available, lambda extent: extent, {})
     # One that several lines of a program use, for one of them.
     code = Code(
-        movement.stem, lambda: _source(movement.write(movement.stem)), location=node.location
+        movement.stem,
+        lambda: _source(movement.write(movement.stem)),
+        location=node.location,
+        part=None if node.operator == "arange" else lambda: movement.write(movement.stem),
     )
     return Launch(code, (*map(TensorArgument, movement.tensors), pack_tiling(values)), cores)
 

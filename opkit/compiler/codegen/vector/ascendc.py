@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...ir import Graph, Tensor
-from ..kernel_class import struct_of
+from ..kernel_class import KernelClass, struct_of
 from ..text import Text, identifier, upper
 from .helpers import HELPERS, SLOT_LENGTH, needed_helpers
 from .slots import ONE_CAPACITY, ROW_CAPACITY, Plan
@@ -42,6 +42,14 @@ class KernelText:
     """The name of its tiling data's type."""
     type_tensors: tuple[str, ...] = ()
     """The tensors whose data types are the class's parameters."""
+
+    @property
+    def as_class(self) -> KernelClass:
+        """The kernel without its entry point."""
+        return KernelClass(
+            *(self.name, self.class_name, self.struct, self.declaration, self.definition),
+            self.parameters,
+        )
 
 
 def write_kernel(name: str, graph: Graph, plan: Plan, layout: TilingLayout) -> KernelText:

@@ -1,0 +1,109 @@
+"""Kernels of vector cores that share one launch: side by side, or one behind another's barrier.
+
+A launch takes some microseconds before its first instruction, more with each core. A stage's
+kernels do not read each other's results, so that each has cores of its own where there are enough;
+between stages every core waits for all others.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..codegen import HEAD, KernelClass, Text
+
+__all__ = ["MOST_CLASSES", "SharedLaunch", "share_launch"]
+
+MOST_CLASSES = 8
+"""Different kernels that one launch holds at most: more are more text than time saved."""
+_BLOCK = "const int64_t block = GetBlockIdx();"
+
+
+@dataclass(frozen=True)
+class SharedLaunch:
+    """Several kernels as one."""
+
+    source: str
+    """Its Ascend C. It takes addresses, tiling data and cores of each kernel in turn."""
+    block_dim: int
+    cores: tuple[bytes, ...]
+    """Which cores run each kernel, in the order of the stages."""
+
+
+def share_launch(
+    name: str, stages: Sequence[Sequence[tuple[KernelClass, int]]], cores: int
+) -> SharedLaunch:
+    """Return one kernel that does the work of several.
+
+    Args:
+        name: of its entry point.
+        stages: classes, each with the number of its cores; those of a stage wait for those of all
+            stages before.
+        cores: vector cores of the chip.
+    """
+    spaces: dict[tuple[str, str], str] = {}
+    body, classes, parameters = Text(), Text(), []
+    shares: list[bytes] = []
+    widest = 1
+    for number, stage in enumerate(stages):
+        if number:
+            body("SyncAll();")
+        begin = 0
+        for kernel, count in stage:
+            begin = begin if begin + count <= cores else 0
+            widest = max(widest, begin + count)
+            at = len(shares)
+            shares.append(struct.pack("=II", begin, count))
+            begin += count
+            space = _space(classes, spaces, kernel)
+            addresses = [f"x{at}_{index}" for index in range(len(kernel.parameters))]
+            parameters += [f"GM_ADDR {each}" for each in addresses]
+            parameters += [f"{space}::{kernel.struct} tiling{at}", f"Cores cores{at}"]
+            body(f"if (cores{at}.Has(block)) {{")
+            body(f"{space}::{kernel.class_name} op;")
+            body(f"op.Init({', '.join(addresses)}, tiling{at}, block - cores{at}.first);")
+            body("op.Process();")
+            body("// What follows takes the memory from which this one may still be copying.")
+            body("PipeBarrier<PIPE_ALL>();")
+            body("}")
+    out = Text()
+    out.all(
+        [
+            "// The cores that run one of the kernels.",
+            "struct Cores {",
+            "uint32_t first;",
+            "uint32_t count;",
+            "",
+            "__aicore__ inline bool Has(int64_t block) const",
+            "{",
+            "return block >= first && block < first + count;",
+            "}",
+            "};",
+            "",
+        ]
+    )
+    out.extend(classes)
+    out(f'extern "C" __global__ __aicore__ void {name}({", ".join(parameters)})')
+    out("{")
+    out("const int64_t block = GetBlockIdx();")
+    out.extend(body)
+    out("}")
+    source = HEAD + out.render(with_lines=True, file=f"{name}.cpp")
+    return SharedLaunch(source, widest, tuple(shares))
+
+
+def _space(classes: Text, spaces: dict[tuple[str, str], str], kernel: KernelClass) -> str:
+    """Return the namespace of a class, written where no kernel before has the same one."""
+    key = (kernel.declaration.render(), kernel.definition.render(with_lines=True))
+    if key not in spaces:
+        spaces[key] = f"kernel{len(spaces)}"
+        classes(f"namespace {spaces[key]} {{")
+        classes.extend(kernel.declaration)
+        classes.extend(kernel.definition.with_words(_BLOCK, "").with_words("& given)", _GIVEN))
+        classes("}")
+        classes()
+    return spaces[key]
+
+
+_GIVEN = "& given, int64_t block)"

@@ -1,0 +1,51 @@
+"""Which launches of a plan become one: those that follow one another and run on vector cores."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from opkit.compiler import MOST_CLASSES
+
+__all__ = ["joined_runs"]
+
+_MOST_PARTS = 32
+"""Kernels that one launch runs at most."""
+
+Stages = list[list[int]]
+
+
+def joined_runs(
+    operands: Sequence[Collection[str]], kinds: Sequence[str | None], given: Collection[str]
+) -> list[Stages]:
+    """Return launches as the stages of each, which hold the numbers of what is to be run.
+
+    A stage's kernels wait for those of all stages before: for what one of these wrote, or still
+    reads where it is written anew.
+
+    Args:
+        operands: the buffers of each kernel, by name. The first kernel that names one writes it.
+        kinds: what kernels with the same text have in common; None for those that are launches of
+            their own.
+        given: the buffers that nothing writes.
+    """
+    runs: list[Stages] = []
+    stage_of: dict[str, int] = {}
+    known: set[str] = set()
+    count = 0
+    for at, (names, kind) in enumerate(zip(operands, kinds, strict=True)):
+        is_full = count == _MOST_PARTS or (kind not in known and len(known) == MOST_CLASSES)
+        if kind is None or not known or is_full:
+            runs.append([[at]])
+            stage_of, known, count = {}, set() if kind is None else {kind}, 1
+            stage = 0
+        else:
+            stage = max([0, *(stage_of[name] + 1 for name in names if name in stage_of)])
+            if stage == len(runs[-1]):
+                runs[-1].append([])
+            runs[-1][stage].append(at)
+            known.add(kind)
+            count += 1
+        for name in names:
+            if name not in given:
+                stage_of[name] = max(stage, stage_of.get(name, 0))
+    return runs

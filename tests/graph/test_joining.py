@@ -1,0 +1,109 @@
+"""Kernels of vector cores that follow one another are one launch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from opkit import compiler as oc  # noqa: E402
+from opkit.chips import find_chip  # noqa: E402
+from opkit.graph.backend import opkit, watching  # noqa: E402
+from opkit.graph.joining import joined_runs  # noqa: E402
+from opkit.graph.planning import plan_of  # noqa: E402
+from opkit.sanitizer import Check  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+CHIP = find_chip("Ascend910B2")
+
+
+def test_kernels_wait_only_for_what_they_read() -> None:
+    operands = [("x", "a"), ("x", "b"), ("a", "b", "c"), ("c", "y"), ("x", "z")]
+    assert joined_runs(operands, ["k"] * 5, {"x"}) == [[[0, 1, 4], [2], [3]]]
+
+
+def test_a_product_ends_a_launch() -> None:
+    operands = [("x", "a"), ("a", "b"), ("b", "c"), ("x", "d"), ("c", "d", "y")]
+    kinds = ["k", None, "k", "m", "k"]
+    assert joined_runs(operands, kinds, {"x"}) == [[[0]], [[1]], [[2, 3], [4]]]
+
+
+def test_a_launch_holds_few_different_kernels() -> None:
+    count = oc.MOST_CLASSES + 3
+    operands = [(f"x{at}", f"y{at}") for at in range(count)]
+    runs = joined_runs(operands, [f"k{at}" for at in range(count)], {f"x{n}" for n in range(count)})
+    assert [len(stages[0]) for stages in runs] == [oc.MOST_CLASSES, 3]
+    assert len(joined_runs(operands, ["k"] * count, set())) == 1
+
+
+def _compiled(function: Any, *given: Any) -> tuple[Any, Any]:
+    """Return what a compiled function gives under every check, and its plan."""
+    with watching() as graphs, Check(()) as checks, torch.no_grad():
+        found = torch.compile(function, backend=opkit, dynamic=False)(*given)
+    assert not checks.findings, checks.findings[0]
+    (segment,) = (segment for graph in graphs for segment in graph.segments)
+    return found, segment.plan
+
+
+def test_reductions_of_a_list_are_one_launch() -> None:
+    # Each tensor took two launches: its parts on all cores, and what joins the parts.
+    def sums(tensors: Any) -> Any:
+        return [tensor.float().square().sum().sqrt() for tensor in tensors]
+
+    given = [torch.randn(size).half() for size in (200003, 7, 131072, 5000)]
+    found, plan = _compiled(sums, given)
+    (launch,) = plan.launches
+    assert 1 < launch.block_dim <= CHIP.count("cores.aiv")
+    torch.testing.assert_close(found, sums(given), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_what_is_moved_and_computed_in_turn_is_one_launch(dtype: Any) -> None:
+    def turned(x: Any) -> Any:
+        left, right = torch.tanh(x).chunk(2, dim=-1)
+        joined = torch.cat([right * 2, left, left + 1], dim=0)
+        return joined.transpose(0, 1).contiguous() - 1, left.sum(dim=0)
+
+    x = torch.randn(37, 50).to(dtype)
+    found, plan = _compiled(turned, x)
+    assert len(plan.launches) == 1
+    limit = {torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 1e-1}[dtype]
+    torch.testing.assert_close(found, turned(x), rtol=limit, atol=limit)
+
+
+def test_stages_of_a_launch_do_not_share_memory_with_what_they_still_read() -> None:
+    def steps(x: Any, y: Any) -> Any:
+        for _ in range(4):
+            turned = torch.cat([y[12:], y[:12]]) * 2
+            x, y = turned + x.sum(), (x + 1).transpose(0, 1).contiguous()
+        return x, y
+
+    x, y = torch.randn(24, 24), torch.randn(24, 24)
+    found, _ = _compiled(steps, x, y)
+    torch.testing.assert_close(found, steps(x, y), rtol=1e-4, atol=1e-4)
+
+
+def test_products_between_vector_kernels_are_launches_of_their_own() -> None:
+    def network(x: Any, weight: Any) -> Any:
+        y = torch.cat([x, x * 2], dim=1) @ weight
+        return torch.cat([y.amax(dim=0), y.sum(dim=0)])
+
+    given = torch.randn(16, 16), torch.randn(32, 24)
+    found, plan = _compiled(network, *given)
+    torch.testing.assert_close(found, network(*given), rtol=1e-3, atol=1e-3)
+    kernels = [plan.kernels[launch.kernel] for launch in plan.launches]
+    assert ["matmul" in kernel.operators for kernel in kernels] == [False, True, False]
+
+
+def test_a_joined_plan_is_the_same_text_each_time() -> None:
+    specs = [oc.TensorSpec("x", (64, 96), "float32")]
+
+    def model(x: Any) -> Any:
+        return x.T.apply("exp") + 1.0
+
+    first, second = (plan_of(oc.trace(model, specs, name="model"), CHIP) for _ in range(2))
+    assert [k.source for k in first.kernels] == [k.source for k in second.kernels]
+    assert len(first.launches) == 1
