@@ -222,7 +222,52 @@ def scan(
 
     Example: opkit compat scan my_kernels
     """
-    _scan(_existing(folder), expression, chip, sample, seed, console)
+    from opkit import compat
+    from opkit.chips import find_chip
+    from opkit.cli.parts import chosen_operators
+    from opkit.toolchain import operators_below
+
+    folder = _existing(folder)
+    is_library = bool(operators_below(folder))
+    if (expression is not None or sample is not None) and not is_library:
+        raise UsageError(
+            "scan reads all of DIR: -k and --sample choose among the operators of a library"
+        )
+    report = compat.scan(folder, chip=find_chip(chip))
+    operators: tuple[OperatorScan, ...] = ()
+    if is_library:
+        chosen = chosen_operators(folder, chip, expression, sample, seed)
+        with console.progress("scan", total=len(chosen)) as bar:
+            operators = compat.scan_operators(
+                folder,
+                tuple(chosen.values()),
+                report.kernels,
+                chip=find_chip(chip),
+                progress=bar.advance,
+            )
+    if console.json:
+        console.emit_json(
+            {
+                "kernels": len(report.kernels),
+                "complete": report.complete,
+                "share": _share(report),
+                "other_chips": report.other_chips,
+                "is_library": is_library,
+                "missing": report.missing,
+                "by_kernel": report.kernels,
+                "by_operator": operators,
+            }
+        )
+        return
+    _show_scan(report, console)
+    if is_library:
+        _show_operators(operators, console)
+    else:
+        console.result(
+            "these are kernels alone: no library of operators is here (CMakeLists.txt,"
+            " cmake/*.cmake, CATEGORY/OPERATOR/op_kernel), so no host code was read: what builds"
+            " is not known"
+        )
 
 
 @command.command("build", short_help="Build the operators of a library, and count what fails.")
@@ -474,61 +519,6 @@ def _passes(outcomes: list[Outcome]) -> bool:
 
     counted = [outcome for outcome in outcomes if outcome.verdict is not Verdict.CHIP]
     return bool(counted) and all(outcome.verdict.passed for outcome in counted)
-
-
-def _scan(
-    folder: Path,
-    expression: str | None,
-    chip: str,
-    sample: int | None,
-    seed: int,
-    console: Console,
-) -> None:
-    from opkit import compat
-    from opkit.chips import find_chip
-    from opkit.cli.parts import chosen_operators
-    from opkit.toolchain import operators_below
-
-    is_library = bool(operators_below(folder))
-    if (expression is not None or sample is not None) and not is_library:
-        raise UsageError(
-            "scan reads all of DIR: -k and --sample choose among the operators of a library"
-        )
-    report = compat.scan(folder, chip=find_chip(chip))
-    operators: tuple[OperatorScan, ...] = ()
-    if is_library:
-        chosen = chosen_operators(folder, chip, expression, sample, seed)
-        with console.progress("scan", total=len(chosen)) as bar:
-            operators = compat.scan_operators(
-                folder,
-                tuple(chosen.values()),
-                report.kernels,
-                chip=find_chip(chip),
-                progress=bar.advance,
-            )
-    if console.json:
-        console.emit_json(
-            {
-                "kernels": len(report.kernels),
-                "complete": report.complete,
-                "share": _share(report),
-                "other_chips": report.other_chips,
-                "is_library": is_library,
-                "missing": report.missing,
-                "by_kernel": report.kernels,
-                "by_operator": operators,
-            }
-        )
-        return
-    _show_scan(report, console)
-    if is_library:
-        _show_operators(operators, console)
-    else:
-        console.result(
-            "these are kernels alone: no library of operators is here (CMakeLists.txt,"
-            " cmake/*.cmake, CATEGORY/OPERATOR/op_kernel), so no host code was read: what builds"
-            " is not known"
-        )
 
 
 def _show_operators(operators: tuple[OperatorScan, ...], console: Console) -> None:

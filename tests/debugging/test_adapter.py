@@ -202,9 +202,7 @@ def test_a_tensor_opens_into_its_elements(
     client.ask("continue", threadId=1)
     thread = client.event("stopped")["threadId"]
     (frame,) = client.ask("stackTrace", threadId=thread)["stackFrames"]
-    scope = client.ask("scopes", frameId=frame["id"])["scopes"][0]
-    tensors = client.ask("variables", variablesReference=scope["variablesReference"])["variables"]
-    (tensor,) = [row for row in tensors if row["name"] == "xLocal"]
+    tensor = variable(client, frame, "xLocal")
     # Tensors used to be one line of eight numbers.
     rows = client.ask("variables", variablesReference=tensor["variablesReference"])["variables"]
     assert [row["name"] for row in rows[:3]] == ["[0]", "[1]", "[2]"]
@@ -308,6 +306,14 @@ def test_the_adapter_needs_no_socket(record: Record) -> None:
     assert [message["seq"] for message in sent] == list(range(1, len(sent) + 1))
 
 
+def variable(client: Any, frame: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the row of a local variable, as the client is shown it."""
+    scope = client.ask("scopes", frameId=frame["id"])["scopes"][0]
+    rows = client.ask("variables", variablesReference=scope["variablesReference"])["variables"]
+    (row,) = [row for row in rows if row["name"] == name]
+    return dict(row)
+
+
 def at_the_add(
     connect: Any, record: Record, line_of: Callable[[Debugger, str], int], **wanted: Any
 ) -> tuple[Client, Debugger, dict[str, Any], int]:
@@ -358,9 +364,7 @@ def test_memory_that_changes_stops_whatever_its_name_means_then(
     connect: Any, record: Record, line_of: Callable[[Debugger, str], int]
 ) -> None:
     client, debugger, frame, _ = at_the_add(connect, record, line_of)
-    scope = client.ask("scopes", frameId=frame["id"])["scopes"][0]
-    rows = client.ask("variables", variablesReference=scope["variablesReference"])["variables"]
-    (tensor,) = [row for row in rows if row["name"] == "xLocal"]
+    tensor = variable(client, frame, "xLocal")
     info = client.ask(
         "dataBreakpointInfo", variablesReference=tensor["variablesReference"], name="[5]"
     )
@@ -385,9 +389,7 @@ def test_memory_is_read_as_bytes(
     connect: Any, record: Record, line_of: Callable[[Debugger, str], int]
 ) -> None:
     client, _, frame, _ = at_the_add(connect, record, line_of)
-    scope = client.ask("scopes", frameId=frame["id"])["scopes"][0]
-    rows = client.ask("variables", variablesReference=scope["variablesReference"])["variables"]
-    (tensor,) = [row for row in rows if row["name"] == "xLocal"]
+    tensor = variable(client, frame, "xLocal")
     body = client.ask("readMemory", memoryReference=tensor["memoryReference"], offset=4, count=8)
     raw = base64.b64decode(body["data"])
     assert np.frombuffer(raw, np.float32).tolist() == [1.0, 2.0]

@@ -88,10 +88,12 @@ def swiglu_clamp(x: Tensor, *, limit: float) -> Tensor:
     return silu * torch.clamp(other, -limit, limit)
 
 
-def _clipped(x: Tensor, dim: int, interleaved: bool, limit: float) -> tuple[Tensor, Tensor]:
-    gate = x[..., ::2] if interleaved else x.chunk(2, dim)[0]
-    up = x[..., 1::2] if interleaved else x.chunk(2, dim)[1]
-    return torch.clamp(gate, max=limit), torch.clamp(up, -limit, limit)
+def _clipped_swiglu(
+    x: Tensor, dim: int, interleaved: bool, limit: float, alpha: float, bias: float
+) -> Tensor:
+    gate, up = (x[..., ::2], x[..., 1::2]) if interleaved else x.chunk(2, dim)
+    gate, up = torch.clamp(gate, max=limit), torch.clamp(up, -limit, limit)
+    return gate * torch.sigmoid(alpha * gate) * (up + bias)
 
 
 @documented("clipped_swiglu")
@@ -108,8 +110,7 @@ def clipped_swiglu(
     """gate * sigmoid(alpha * gate) * (other + bias), both clipped first (clamp_mode 0)."""
     if clamp_mode != 0:
         return None
-    gate, up = _clipped(x, dim, interleaved, limit)
-    return gate * torch.sigmoid(alpha * gate) * (up + bias)
+    return _clipped_swiglu(x, dim, interleaved, limit, alpha, bias)
 
 
 @documented("clipped_swiglu_grad")
@@ -126,8 +127,7 @@ def clipped_swiglu_grad(
     """The gradient of clipped_swiglu by x."""
 
     def forward(x: Tensor) -> Tensor:
-        gate, up = _clipped(x, dim, interleaved, limit)
-        return gate * torch.sigmoid(alpha * gate) * (up + bias)
+        return _clipped_swiglu(x, dim, interleaved, limit, alpha, bias)
 
     return torch.autograd.functional.vjp(forward, x, dy)[1]
 

@@ -89,34 +89,6 @@ def _norm_quantised_twice(
     return (quantised, again), (of_rows, of_rows_again)
 
 
-@documented("add_layer_norm_quant", divisors=("scales1", "scales2"))
-def add_layer_norm_quant(
-    x1: Tensor,
-    x2: Tensor,
-    gamma: Tensor,
-    beta: Tensor,
-    bias: Tensor | None,
-    scales1: Tensor | None,
-    scales2: Tensor | None,
-    points1: Tensor | None,
-    points2: Tensor | None,
-    *,
-    epsilon: float,
-    quant_mode: str,
-    div_mode: bool,
-    additional_output: bool,
-) -> tuple[Tensor | None, Tensor | None, Tensor, Tensor | None, Tensor | None] | None:
-    """Layer norm of x1 + x2 + bias quantised twice, the sum, and the rows' scales."""
-    if not additional_output or gamma.dim() != 1:
-        return None
-    x = x1 + x2 + (0 if bias is None else bias)
-    normed = _layer_normed(x, gamma, beta, epsilon)
-    found = _norm_quantised_twice(
-        normed, (scales1, scales2), (points1, points2), quant_mode, div_mode
-    )
-    return None if found is None else (*found[0], x, *found[1])
-
-
 @documented("add_layer_norm_quant_v2", divisors=("scales1", "scales2"))
 def add_layer_norm_quant_v2(
     x1: Tensor,
@@ -137,12 +109,40 @@ def add_layer_norm_quant_v2(
     """Layer norm of x1 + x2 + bias quantised twice, the sum, the norm, and the rows' scales."""
     if not additional_output or gamma.dim() != 1:
         return None
-    x = x1 + x2 + (0 if bias is None else bias)
+    x = _with_bias(x1 + x2, bias)
     normed = _layer_normed(x, gamma, beta, epsilon)
     found = _norm_quantised_twice(
         normed, (scales1, scales2), (points1, points2), quant_mode, div_mode
     )
     return None if found is None else (*found[0], x, normed, *found[1])
+
+
+@documented("add_layer_norm_quant", divisors=("scales1", "scales2"))
+def add_layer_norm_quant(
+    x1: Tensor,
+    x2: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    bias: Tensor | None,
+    scales1: Tensor | None,
+    scales2: Tensor | None,
+    points1: Tensor | None,
+    points2: Tensor | None,
+    *,
+    epsilon: float,
+    quant_mode: str,
+    div_mode: bool,
+    additional_output: bool,
+) -> tuple[Tensor | None, Tensor | None, Tensor, Tensor | None, Tensor | None] | None:
+    """Layer norm of x1 + x2 + bias quantised twice, the sum, and the rows' scales."""
+    found = add_layer_norm_quant_v2(
+        *(x1, x2, gamma, beta, bias, scales1, scales2, points1, points2),
+        epsilon=epsilon,
+        quant_mode=quant_mode,
+        div_mode=div_mode,
+        additional_output=additional_output,
+    )
+    return None if found is None else (*found[:3], *found[4:])
 
 
 @documented("add_rms_norm_dynamic_quant")
