@@ -77,7 +77,7 @@ __all__ = ["chosen_operator", "chosen_variant", "command", "usual_cases"]
     metavar="CHIP",
     help=f'The chip to model, {DEFAULT_CHIP} for projects; "opkit targets" lists them.',
 )
-@output_option("--html", "one page with timeline, roofline, lines, memory and cores")
+@output_option("--html", "one page with timeline, source, roofline, memory and cores")
 @output_option("--trace", "a Chrome trace, which ui.perfetto.dev opens")
 @click.option(
     "--csv",

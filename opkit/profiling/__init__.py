@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         html_page,
         page_parts,
     )
+    from opkit.profiling.page_data import timeline_data
     from opkit.profiling.places import (
         CpuCall,
         ModelProfile,
@@ -96,6 +97,7 @@ __all__ = [
     "roofline_points",
     "summary_text",
     "time_text",
+    "timeline_data",
     "trace_object",
     "trace_text",
     "write_operator_files",
@@ -114,6 +116,7 @@ __getattr__ = lazy_names(
             "html_page",
             "page_parts",
         ),
+        "page_data": ("timeline_data",),
         "places": (
             "CpuCall",
             "ModelProfile",

@@ -1,15 +1,17 @@
-"""A timeline as one HTML page that needs nothing else: no network, no font, no library."""
+"""A timeline as one HTML page that needs nothing else: no network, no font, no other file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from opkit.profiling.advice import advise
 from opkit.profiling.difference import Change, ProfileDifference
+from opkit.profiling.page_data import MOST_ITEMS, REASONS, launch_data
 from opkit.profiling.places import ModelProfile, PlaceTime
-from opkit.profiling.roofline import roofline_drawing
+from opkit.profiling.roofline import attained, binding_text, roofline_drawing
+from opkit.profiling.source_view import SourceLine, read_source, source_files
 from opkit.profiling.summary import basis_text, bound_text, size_text, time_text
 from opkit.profiling.timeline import PIPES, LineTime, Timeline
 from opkit.templating import render_template
@@ -32,6 +34,9 @@ _COLOURS = {
     "FIX": "#bc4c00",
 }
 _LAUNCH_COLOUR = "#9a6700"
+_WAIT_COLOURS = dict(zip(REASONS, ("#0969da", "#bf8700", "#cf222e", "#8250df"), strict=True))
+_WAIT_NAMES = dict(zip(REASONS, ("data", "a buffer", "a barrier", "other cores"), strict=True))
+_LAUNCHES_SHOWN = 8
 _OTHER_COLOUR = "#57606a"
 _LINES_SHOWN = 40
 _LONGEST_SOURCE = 90
@@ -56,9 +61,11 @@ class PageParts:
 
 def page_parts() -> PageParts:
     """Return the parts that other pages are made of."""
-    style = "".join(render_template(f"pages/{name}.css", {}) for name in ("body", "profile"))
+    style = "".join(
+        render_template(f"pages/{name}.css", {}) for name in ("body", "profile", "timeline")
+    )
     timeline = render_template("pages/timeline.html.jinja", {"view": _drawn(0)})
-    return PageParts(style, render_template("pages/profile.js", {}), timeline, _COLOURS)
+    return PageParts(style, render_template("pages/timeline.js", {}), timeline, _COLOURS)
 
 
 def _drawn(events_dropped: int) -> _View:
@@ -67,30 +74,120 @@ def _drawn(events_dropped: int) -> _View:
         "dropped": events_dropped,
         "launch_colour": _LAUNCH_COLOUR,
         "scalar_colour": _COLOURS["S"],
+        "waits": [(_WAIT_NAMES[reason], _WAIT_COLOURS[reason]) for reason in REASONS],
+        "settings": {
+            "colours": _COLOURS,
+            "pipes": PIPES,
+            "waits": _WAIT_COLOURS,
+            "launchColour": _LAUNCH_COLOUR,
+        },
     }
 
 
 def html_page(
-    timeline: Timeline, *, case: str = "", made: str = "", model: ModelProfile | None = None
+    timeline: Timeline,
+    *,
+    case: str = "",
+    made: str = "",
+    model: ModelProfile | None = None,
+    launches: Sequence[Timeline] = (),
 ) -> str:
-    """Return the page: times, advice, timeline by core and pipe, roofline, lines, memory, cores.
+    """Return the page: times, advice, timeline by core and pipe, source, roofline, memory, cores.
 
     Args:
         case: what was launched: operator, data types, shape.
         made: when, and by which versions.
         model: the whole program that the launch is one of.
+        launches: all of the program's, in their order; the page has the longest of them too.
     """
+    longest = sorted(launches, key=lambda each: -each.task_us)[:_LAUNCHES_SHOWN]
+    others = [each for each in launches if any(each is item for item in longest)]
+    shown = others if any(each is timeline for each in others) else [timeline]
+    numbers = {id(each): at for at, each in enumerate(launches, 1)}
+    data = [launch_data(each, items=MOST_ITEMS // len(shown)) for each in shown]
     view = {
+        "title": f"{timeline.kernel} on {timeline.chip}",
         "model": _model(model) if model is not None else None,
-        **_summary(timeline, _LINES_SHOWN),
         **_drawn(timeline.events_dropped),
-        "roofline": roofline_drawing(timeline),
-        "lost": size_text(timeline.l2_lost_bytes) if timeline.l2_lost_bytes else "",
-        "traffic": _traffic(timeline),
-        **_cores(timeline),
-        "data": _data(timeline),
+        "launches": [
+            {
+                **_launch(each),
+                "is_shown": each is timeline,
+                "name": f"launch {numbers.get(id(each), 1)}: {each.kernel},"
+                f" {time_text(each.task_us)}",
+            }
+            for each in shown
+        ],
+        "launch_count": len(launches),
+        "data": data,
     }
     return render_template("pages/profile.html.jinja", {"view": view, "case": case, "made": made})
+
+
+def _launch(timeline: Timeline) -> _View:
+    """Return what the page says of one launch beside its timeline."""
+    return {
+        **_summary(timeline, _LINES_SHOWN),
+        "roofline": roofline_drawing(timeline),
+        "binding": binding_text(timeline),
+        "ceilings": _ceilings(timeline),
+        "lost": size_text(timeline.l2_lost_bytes) if timeline.l2_lost_bytes else "",
+        "traffic": _traffic(timeline),
+        "sources": _sources(timeline),
+        "ub": size_text(timeline.ub_bytes_used) if timeline.ub_bytes_used else "",
+        **_cores(timeline),
+    }
+
+
+def _ceilings(timeline: Timeline) -> list[_View]:
+    rows: list[_View] = []
+    for item in attained(timeline):
+        is_memory = item.ceiling.bytes_per_second is not None
+        most = item.ceiling.bytes_per_second or item.ceiling.operations_per_second or 0.0
+        unit = "TB/s" if is_memory else "T/s"
+        rows.append(
+            {
+                "name": item.ceiling.name,
+                "share": item.share,
+                "rate": f"{item.rate / 1e12:.3g} {unit}",
+                "most": f"{most / 1e12:.3g} {unit}",
+            }
+        )
+    return rows
+
+
+def _sources(timeline: Timeline) -> list[_View]:
+    whole = len(timeline.cores) * timeline.total_cycles or 1.0
+
+    def row(line: SourceLine | None) -> _View | None:
+        if line is None:
+            return None
+
+        def time(cycles: float) -> str:
+            us = cycles / timeline.clock_mhz / max(1, len(timeline.cores))
+            return time_text(us) if cycles else ""
+
+        return {
+            "number": line.number,
+            "text": line.text,
+            "has_cost": bool(line.lines),
+            "lines": ",".join(str(index) for index in line.lines),
+            "share": line.cycles / whole,
+            "colour": _COLOURS.get(line.pipe, _OTHER_COLOUR),
+            "time": time(line.cycles),
+            "bytes": size_text(line.bytes) if line.bytes else "",
+            "stall": time(line.wait_cycles),
+            "count": str(line.count) if line.count else "",
+        }
+
+    return [
+        {
+            "path": file.path,
+            "name": Path(file.path).name,
+            "rows": [row(line) for line in file.lines],
+        }
+        for file in source_files(timeline)
+    ]
 
 
 def _model(model: ModelProfile) -> _View:
@@ -213,48 +310,7 @@ def _summary(timeline: Timeline, line_count: int) -> _View:
             }
             for item in advise(timeline)
         ],
-        "lines": [_line(line, timeline) for line in timeline.lines[:line_count]],
-    }
-
-
-def _data(timeline: Timeline) -> _View:
-    """Return what profile.js draws."""
-    rows: dict[tuple[int, int], _View] = {}
-
-    def row(core: int, pipe: str) -> _View:
-        key = (core, PIPES.index(pipe))
-        empty: _View = {"core": core, "pipe": pipe, "events": [], "waits": [], "spans": []}
-        return rows.setdefault(key, empty)
-
-    def add(where: _View, kind: str, item: list[object]) -> None:
-        items = where[kind]
-        assert isinstance(items, list)
-        items.append(item)
-
-    for event in timeline.events:
-        start, end = round(event.start_cycle, 1), round(event.end_cycle, 1)
-        pipe = timeline.lines[event.line].pipe
-        add(row(event.core, pipe), "events", [start, end, event.line, event.bytes])
-    for wait in timeline.waits:
-        start, end = round(wait.start_cycle, 1), round(wait.end_cycle, 1)
-        add(row(wait.core, wait.pipe), "waits", [start, end, wait.reason, wait.cause])
-    for span in timeline.scalar:
-        start, end = round(span.start_cycle, 1), round(span.end_cycle, 1)
-        add(row(span.core, "S"), "spans", [start, end])
-    for found in rows.values():
-        for kind in ("events", "waits", "spans"):
-            items = found[kind]
-            assert isinstance(items, list)
-            items.sort()
-    return {
-        "mhz": timeline.clock_mhz,
-        "end": max(1.0, timeline.total_cycles),
-        "launch": timeline.launch_us * timeline.clock_mhz,
-        "launchColour": _LAUNCH_COLOUR,
-        "cores": [f"{core.kind} block {core.block}" for core in timeline.cores],
-        "colours": _COLOURS,
-        "lines": [{"name": line.instruction, "where": line.where} for line in timeline.lines],
-        "rows": [rows[key] for key in sorted(rows)],
+        "lines": [_line(at, line, timeline) for at, line in enumerate(timeline.lines[:line_count])],
     }
 
 
@@ -305,10 +361,11 @@ def _cores(timeline: Timeline) -> _View:
     }
 
 
-def _line(line: LineTime, timeline: Timeline) -> _View:
+def _line(index: int, line: LineTime, timeline: Timeline) -> _View:
     share = line.cycles / (len(timeline.cores) * timeline.total_cycles or 1.0)
     conflicts = 100 * line.conflict_cycles / line.cycles if line.cycles else 0.0
     return {
+        "index": index,
         "file": line.file,
         "where": line.where,
         "source": _source(line),
@@ -318,6 +375,9 @@ def _line(line: LineTime, timeline: Timeline) -> _View:
         "colour": _COLOURS.get(line.pipe, _OTHER_COLOUR),
         "numbers": (
             time_text(line.cycles / timeline.clock_mhz / max(1, len(timeline.cores))),
+            time_text(line.wait_cycles / timeline.clock_mhz / max(1, len(timeline.cores)))
+            if line.wait_cycles
+            else "",
             str(line.count),
             size_text(line.bytes) if line.bytes else "",
             f"{line.bytes / line.bursts:.0f}" if line.bursts else "",
@@ -328,9 +388,6 @@ def _line(line: LineTime, timeline: Timeline) -> _View:
 
 def _source(line: LineTime) -> str:
     """Return the text of a line; empty where its file cannot be read any more."""
-    try:
-        lines = Path(line.file).read_text("utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
+    lines = read_source(line.file)
     text = lines[line.line - 1].strip() if 0 < line.line <= len(lines) else ""
     return text if len(text) <= _LONGEST_SOURCE else f"{text[:_LONGEST_SOURCE]}…"

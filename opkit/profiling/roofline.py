@@ -9,9 +9,19 @@ from dataclasses import dataclass
 from opkit.chips import Chip, find_chip
 from opkit.profiling.timeline import Timeline
 
-__all__ = ["Ceiling", "RooflinePoint", "ceilings", "roofline_drawing", "roofline_points"]
+__all__ = [
+    "Attained",
+    "Ceiling",
+    "RooflinePoint",
+    "attained",
+    "binding_text",
+    "ceilings",
+    "roofline_drawing",
+    "roofline_points",
+]
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 460, 260, 46, 34
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 376, 260, 50, 34
+_LABEL_HEIGHT = 13
 _TOP_SPACE = 1.6
 _GRID_COLOUR = "#8c959f55"
 
@@ -34,6 +44,8 @@ class Label:
     x: float
     y: float
     text: str
+    is_strong: bool = False
+    """The name of a ceiling."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +82,16 @@ class RooflinePoint:
     """Over the time of the slowest core."""
 
 
+@dataclass(frozen=True)
+class Attained:
+    """What a launch attained of a ceiling."""
+
+    ceiling: Ceiling
+    rate: float
+    """Bytes or operations a second."""
+    share: float
+
+
 def ceilings(chip: Chip, kind: str = "aiv") -> tuple[Ceiling, ...]:
     """Return what a chip can do at the most: an operation is one element, or half a product.
 
@@ -102,6 +124,49 @@ def roofline_points(timeline: Timeline) -> tuple[RooflinePoint, ...]:
     return tuple(points)
 
 
+def attained(timeline: Timeline) -> tuple[Attained, ...]:
+    """Return how near the launch came to each ceiling that it meets, the nearest first."""
+    chip = find_chip(timeline.chip)
+    seconds = timeline.core_us * 1e-6
+    points = roofline_points(timeline)
+    if not points:
+        return ()
+    kind = "aic" if any(point.unit == "cube" for point in points) else "aiv"
+    moved = timeline.gm_read_bytes + timeline.gm_write_bytes
+    through_hbm = timeline.hbm_read_bytes + timeline.hbm_write_bytes
+    found = []
+    for ceiling in ceilings(chip, kind):
+        if ceiling.bytes_per_second is not None:
+            rate = (through_hbm if ceiling.name == "HBM" else moved) / seconds
+            found.append(Attained(ceiling, rate, rate / ceiling.bytes_per_second))
+            continue
+        assert ceiling.operations_per_second is not None
+        for point in points:
+            if ceiling.name.startswith(point.unit):
+                rate = point.operations_per_second
+                found.append(Attained(ceiling, rate, rate / ceiling.operations_per_second))
+    return tuple(sorted(found, key=lambda item: -item.share))
+
+
+def binding_text(timeline: Timeline) -> str:
+    """Return which ceiling is the nearest, and what the launch is bound by beside it."""
+    near = attained(timeline)
+    if not near:
+        return ""
+    first = near[0]
+    text = (
+        f"The nearest ceiling is {first.ceiling.name}: {100 * first.share:.0f} % of it is attained"
+    )
+    busiest = next(iter(timeline.bounds.values()), None)
+    if busiest is None or first.share > 0.6:
+        return f"{text}; it binds the launch."
+    if timeline.bound_by == "launch":
+        return f"{text}. What binds is the launch itself, which takes longer than the cores run."
+    return (
+        f"{text}. What binds is {busiest.name}, busy {100 * busiest.utilisation:.0f} % of the time."
+    )
+
+
 def roofline_drawing(timeline: Timeline) -> Drawing | None:
     """Return the drawing, both axes logarithmic; None where there is nothing to draw."""
     points = roofline_points(timeline)
@@ -128,37 +193,41 @@ def roofline_drawing(timeline: Timeline) -> Drawing | None:
 
     lines, labels = _grid(left, right, bottom, top, x_of, y_of)
     roof = max(compute)
+    taken: list[float] = []
     for item in shown:
         if item.bytes_per_second:
             knee = roof / item.bytes_per_second
             begin = max(2**left, 10**bottom / item.bytes_per_second)
             end = min(2**right, knee)
             x, y = x_of(begin), y_of(begin * item.bytes_per_second)
-            label = f"{item.name} {item.bytes_per_second / 1e12:.2g} TB/s"
-            lines.append(Line(x, y, x_of(end), y_of(end * item.bytes_per_second), "#1a7f37"))
-            labels.append(Label(x + 4, y - 8, label))
+            lines.append(Line(x, y, x_of(end), y_of(end * item.bytes_per_second), "var(--good)"))
+            labels.append(Label(x + 4, _free(y - 8, taken), item.name, is_strong=True))
         elif item.operations_per_second:
             y = y_of(item.operations_per_second)
-            label = f"{item.name} {item.operations_per_second / 1e12:.3g} T/s"
-            lines.append(Line(_LEFT, y, _WIDTH, y, "#0969da"))
-            labels.append(Label(_WIDTH - 150, y - 4, label))
-    marks = []
-    for point in points:
-        mark = _mark(point, x_of(point.operations_per_byte), y_of(point.operations_per_second))
-        marks.append(mark)
-        # Where the right edge is near, the text stands on the left.
-        place = mark.x + 8 if mark.x < _WIDTH / 2 else mark.x - 8 - 5.6 * len(mark.text)
-        labels.append(Label(place, mark.y + 4, mark.text))
-    labels.append(Label(_WIDTH / 2 - 60, _HEIGHT - 3, "operations a byte of global memory"))
-    return Drawing(_WIDTH + 10, _HEIGHT, tuple(lines), tuple(marks), tuple(labels))
+            lines.append(Line(_LEFT, y, _WIDTH, y, "var(--mark)"))
+            place = _free(y - 4, taken)
+            labels.append(Label(_WIDTH - 6.4 * len(item.name), place, item.name, is_strong=True))
+    marks = [
+        Label(
+            x_of(point.operations_per_byte),
+            y_of(point.operations_per_second),
+            f"{point.unit}: {point.operations_per_second / 1e12:.3g} T operations/s,"
+            f" {point.operations_per_byte:.3g} a byte",
+        )
+        for point in points
+    ]
+    # The numbers stand in the table: beside a point there is only its unit.
+    labels += [Label(mark.x + 8, mark.y + 4, mark.text.partition(":")[0]) for mark in marks]
+    labels.append(Label(_LEFT + 10, _HEIGHT - 3, "operations a byte of global memory"))
+    return Drawing(_WIDTH + 4, _HEIGHT, tuple(lines), tuple(marks), tuple(labels))
 
 
-def _mark(point: RooflinePoint, x: float, y: float) -> Label:
-    text = (
-        f"{point.unit}: {point.operations_per_second / 1e12:.3g} T operations/s,"
-        f" {point.operations_per_byte:.3g} a byte"
-    )
-    return Label(x, y, text)
+def _free(y: float, taken: list[float]) -> float:
+    """Return the height nearest below `y` where no label stands yet."""
+    while any(abs(y - other) < _LABEL_HEIGHT for other in taken):
+        y += _LABEL_HEIGHT
+    taken.append(y)
+    return y
 
 
 def _grid(

@@ -41,10 +41,13 @@ def read_timeline(record: Mapping[str, Any]) -> ShownTimeline:
             "cores": tuple(CoreTime(**core) for core in record["cores"]),
             "lines": tuple(LineTime(**record["lines"][i]) for i in order),
             "events": tuple(
-                TimelineEvent(core, place[line], start, end, size)
-                for core, line, start, end, size in record["events"]
+                TimelineEvent(core, place[line], *numbers)
+                for core, line, *numbers in record["events"]
             ),
-            "waits": tuple(TimelineWait(*wait) for wait in record.get("waits", ())),
+            "waits": tuple(
+                TimelineWait(core, pipe, reason, cause, start, end, place.get(line, -1), last)
+                for core, pipe, reason, cause, start, end, line, last in record.get("waits", ())
+            ),
             "scalar": tuple(ScalarSpan(*span) for span in record.get("scalar", ())),
         }
     )

@@ -125,6 +125,9 @@ class LineTime:
     """Of copies: runs of neighbouring bytes in global memory."""
     unaligned: int = 0
     """Copies with a burst that begins off the alignment that global memory likes."""
+    wait_cycles: float = 0.0
+    """What flags, barriers or other cores held its pipe before it, summed over cores; of a barrier
+    or a call between cores what it held, of all pipes."""
     operations: int = 0
     """Arithmetic: an element of a vector instruction counts one, a product of the cube two."""
 
@@ -146,6 +149,8 @@ class TimelineEvent:
     end_cycle: float
     """When its result can be used, start-up of the pipe included."""
     bytes: int
+    l2_bytes: int = 0
+    """Of `bytes`, what L2 served or took."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +166,10 @@ class TimelineWait:
     """The pipe that sets the flag; of barriers and other cores the pipe itself."""
     start_cycle: float
     end_cycle: float
+    line: int = -1
+    """Index into `Timeline.lines`: what the pipe does next, or the barrier; -1 for neither."""
+    cause_core: int = -1
+    """Index into `Timeline.cores`: of waits for other cores, whose signal ended it; else -1."""
 
 
 @dataclass(frozen=True)

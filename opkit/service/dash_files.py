@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from opkit.errors import UsageError
-from opkit.profiling import PIPES, page_parts
+from opkit.profiling import PIPES, TimelineEvent, timeline_data
 
 __all__ = ["DashFiles", "read_dash_file"]
 
@@ -178,9 +178,9 @@ def _trace(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return a Chrome trace of `opkit profile --trace` as the timeline's script takes it."""
     names: dict[int, str] = {}
     threads: dict[tuple[int, int], str] = {}
-    lines: dict[tuple[str, str], int] = {}
-    rows: dict[tuple[int, str], list[list[float]]] = {}
-    end, count = 1.0, 0
+    lines: dict[tuple[str, str, str], int] = {}
+    events: list[TimelineEvent] = []
+    clock_mhz = 1000.0
     for event in value["traceEvents"]:
         process, thread = int(event["pid"]), int(event["tid"])
         if event["ph"] == "M":
@@ -190,31 +190,37 @@ def _trace(value: Mapping[str, Any]) -> dict[str, Any]:
                 threads[process, thread] = str(event["args"]["name"])
             continue
         pipe = threads.get((process, thread), "")
-        if event["ph"] != "X" or pipe not in PIPES or count >= _EVENTS_SHOWN:
+        if event["ph"] != "X" or pipe not in PIPES or len(events) >= _EVENTS_SHOWN:
             continue
-        count += 1
         details = event.get("args", {})
         start, duration = float(event["ts"]), float(event["dur"])
-        name = (str(event["name"]), Path(str(details.get("where", ""))).name)
+        if start > 0:
+            # opkit's own traces say cycles too; of others a nanosecond counts as one.
+            clock_mhz = float(details.get("start_cycle", 1000 * start)) / start
+        name = (str(event["name"]), str(details.get("where", "")), pipe)
         line = lines.setdefault(name, len(lines))
-        slot = rows.setdefault((process, pipe), [])
-        slot.append([start, start + duration, line, int(details.get("bytes", 0))])
-        end = max(end, start + duration)
+        size = int(details.get("bytes", 0))
+        events.append(TimelineEvent(process, line, start, start + duration, size))
     order = sorted(names)
-    data = {
-        # Times of a trace are microseconds: a clock of 1 MHz makes them cycles.
-        "mhz": 1,
-        "end": end,
-        "cores": [names[process] for process in order],
-        "colours": dict(page_parts().colours),
-        "lines": [{"name": name, "where": where} for name, where in lines],
-        "rows": [
-            {"core": order.index(core), "pipe": pipe, "events": sorted(events)}
-            for (core, pipe), events in sorted(
-                rows.items(), key=lambda item: (item[0][0], PIPES.index(item[0][1]))
-            )
-        ],
-    }
+    place = {process: core for core, process in enumerate(order)}
+    events = [
+        TimelineEvent(
+            place[event.core],
+            event.line,
+            event.start_cycle * clock_mhz,
+            event.end_cycle * clock_mhz,
+            event.bytes,
+        )
+        for event in events
+    ]
+    end = max((event.end_cycle for event in events), default=1.0)
+    data = timeline_data(
+        clock_mhz=clock_mhz,
+        total_cycles=end,
+        cores=[(names[process], end) for process in order],
+        lines=[(name, Path(where).name, pipe) for name, where, pipe in lines],
+        events=events,
+    )
     told = value.get("otherData", {})
     facts = {name: told.get(name) for name in ("kernel", "chip", "block_dim", "task_us")}
     return {**facts, "timeline": data}

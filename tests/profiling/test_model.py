@@ -396,3 +396,38 @@ def test_more_signals_than_waits_are_kept_apart(time_streams: Timer) -> None:
     stream += [wait("V_MTE3"), copy_out(0, 0x8000, 32)]
     timeline = time_streams(stream)
     assert event(timeline, "DataCopy")[0] >= event(timeline, "Muls")[1]
+
+
+def test_what_holds_a_pipe_counts_for_the_line_that_is_held(time_streams: Timer) -> None:
+    timeline = time_streams(tiles(4, 1))
+    for index, line in enumerate(timeline.lines):
+        waits = (wait.end_cycle - wait.start_cycle for wait in timeline.waits if wait.line == index)
+        assert line.wait_cycles == pytest.approx(sum(waits)), line.instruction
+    # Copies in and out have no source position, so they are one line here.
+    held, lines = timeline.cores[0].wait_cycles, {line.instruction: line for line in timeline.lines}
+    assert lines["Muls"].wait_cycles == pytest.approx(held["V"])
+    assert lines["DataCopy"].wait_cycles == pytest.approx(held["MTE2"] + held["MTE3"])
+
+
+def test_a_barrier_is_the_line_that_holds_all_pipes(time_streams: Timer) -> None:
+    timeline = time_streams([copy_in(0, 0, 8192), barrier("ALL"), muls(4096, 0x8000, 0)])
+    (line,) = (line for line in timeline.lines if line.instruction == "PipeBarrier")
+    assert line.wait_cycles == pytest.approx(sum(timeline.cores[0].wait_cycles.values()))
+    assert line.wait_cycles > 0
+
+
+def test_what_l2_serves_is_told_of_each_copy(time_streams: Timer) -> None:
+    timeline = time_streams([copy_in(0, 0, 8192), barrier("ALL"), copy_in(0, 0, 8192)])
+    first, second = sorted(
+        (event for event in timeline.events if event.bytes), key=lambda event: event.start_cycle
+    )
+    assert (first.l2_bytes, second.l2_bytes) == (0, 8192)
+    assert sum(event.l2_bytes for event in timeline.events) == timeline.l2_hit_bytes
+
+
+def test_a_wait_for_other_cores_names_the_core_that_came_last(time_streams: Timer) -> None:
+    together = {"op": "SyncAll", "pipe": "S", "mode": 1}
+    timeline = time_streams([together], [copy_in(0, 0, 65536), together], [together])
+    waits = [wait for wait in timeline.waits if wait.reason == "cores" and wait.core != 1]
+    assert {wait.core for wait in waits} == {0, 2}
+    assert {wait.cause_core for wait in waits} == {1}

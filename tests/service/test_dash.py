@@ -109,8 +109,11 @@ def test_each_kind_of_file_is_known(folder: Path) -> None:
     assert (tuned["best_us"], tuned["ratio"], tuned["candidates"]) == (1.5, 0.5, 3)
     assert [trial["task_us"] for trial in tuned["trials"]] == [1.5, 3.0, None]
     timeline = found["trace.json"]["timeline"]
-    assert timeline["rows"] == [{"core": 0, "pipe": "V", "events": [[0.5, 1.5, 0, 0]]}]
-    assert timeline["lines"] == [{"name": "Mul", "where": "k.cpp:7"}]
+    (row,) = timeline["rows"]
+    assert (row["core"], row["pipe"], timeline["mhz"]) == (0, "V", 1000)
+    # Tenths of a cycle, which is a nanosecond here: 0.5 us + 1 us.
+    assert row["events"] == {"start": [5000], "length": [10000], "line": [0]}
+    assert timeline["lines"] == [{"name": "Mul", "where": "k.cpp:7", "pipe": "V"}]
 
 
 def test_a_file_is_read_again_when_it_changes(folder: Path) -> None:

@@ -52,7 +52,7 @@ def show_timelines(
         show_fault(name, faulted.kernel, faulted.chip, faulted.fault, console)
         raise click.exceptions.Exit(1)
     longest = max(timelines, key=lambda timeline: timeline.task_us)
-    _write(longest, name, outputs, console, model)
+    _write(longest, timelines, name, outputs, console, model)
     if outputs.csv_folder is not None and outputs.has_operators:
         _write_operators(timelines, outputs.csv_folder, console)
     if console.json:
@@ -76,12 +76,18 @@ def show_fault(name: str, kernel: str, chip: str, fault: str, console: Console) 
 
 
 def _write(
-    timeline: Timeline, name: str, outputs: Outputs, console: Console, model: ModelProfile | None
+    timeline: Timeline,
+    timelines: list[Timeline],
+    name: str,
+    outputs: Outputs,
+    console: Console,
+    model: ModelProfile | None,
 ) -> None:
     from opkit.profiling import csv_texts, html_page, trace_text
 
     if outputs.html is not None:
-        write_text(outputs.html, html_page(timeline, case=name, made=made_text(), model=model))
+        page = html_page(timeline, case=name, made=made_text(), model=model, launches=timelines)
+        write_text(outputs.html, page)
         console.status("wrote", str(outputs.html))
     if outputs.trace is not None:
         write_text(outputs.trace, trace_text(timeline))

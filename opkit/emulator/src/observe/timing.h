@@ -62,6 +62,7 @@ struct LineTiming {
   Space to = Space::kCount;    ///< and the one written
   double cycles = 0;           ///< pipe time, summed over cores
   double conflict_cycles = 0;  ///< of these, what UB bank conflicts added
+  double wait_cycles = 0;      ///< that flags, barriers or other cores held its pipe before it
   uint64_t bytes = 0;          ///< moved, for copies
   uint64_t bursts = 0;
   uint64_t unaligned = 0;   ///< copies with a burst off the alignment that global memory likes
@@ -74,7 +75,11 @@ struct TimelineEvent {
   double start_cycle = 0;
   double end_cycle = 0;
   uint64_t bytes = 0;
+  uint64_t l2_bytes = 0;  ///< of `bytes`, what L2 served or took
 };
+
+/// What stands for a line or a core that there is not.
+constexpr uint32_t kNoIndex = ~uint32_t{0};
 
 /// What a pipe waits for while it has work to do.
 enum class WaitReason : uint8_t {
@@ -92,6 +97,8 @@ struct TimelineWait {
   Pipe cause = Pipe::S;  ///< the pipe that sets the flag; of barriers and other cores the pipe itself
   double start_cycle = 0;
   double end_cycle = 0;
+  uint32_t line = kNoIndex;        ///< index into LaunchTiming::lines, of what the pipe does next; or of the barrier
+  uint32_t cause_core = kNoIndex;  ///< of waits for other cores, the one whose signal ended it
 };
 
 /// A stretch in which the scalar pipe issues without a gap.

@@ -1,5 +1,6 @@
 /// Copies of a core through global memory: what they cost the core, and what they take of what all cores share.
 #include <algorithm>
+#include <cmath>
 
 #include "observe/timing_core.h"
 
@@ -85,6 +86,11 @@ bool CoreReplay::copy(uint32_t pipe, SharedMemory& memory) {
   timing_.l2_lost_bytes += traffic.lost_bytes;
 
   transfer.is_hit = is_read && traffic.hbm_read_bytes == 0;
+  // L2 counts whole lines: what passes HBM is that share of the copy's own bytes.
+  const auto touched = static_cast<double>(traffic.hit_bytes + traffic.hbm_read_bytes);
+  const bool is_past_l2 = !is_read && shape.bypasses_l2 && traffic.write_hit_bytes == 0;
+  const double of_hbm = is_past_l2 ? 1 : touched > 0 ? static_cast<double>(traffic.hbm_read_bytes) / touched : 0;
+  transfer.l2_bytes = static_cast<uint64_t>(std::llround(bytes * (1 - of_hbm)));
   double end = start + moving_cycles(record, shape, traffic);
   // What leaves L2 takes HBM's time from the reads; a write itself only waits for the room.
   const auto pushed_out = static_cast<double>(traffic.hbm_write_bytes);
@@ -140,7 +146,8 @@ void CoreReplay::end_copy(uint32_t pipe, double end) {
   const CopyCosts& law = law_of(record);
   const double startup = transfer.is_hit ? costs_.l2_hit_startup : law.startup_cycles;
   const double latency = lifted_.is(Limit::CopyStartup) ? 0 : lifted_.is(Limit::SmallTiles) ? startup / 2 : startup;
-  note(record.line, start, end + latency, uint64_t{shape.burst_count} * shape.burst_bytes);
+  charge_wait(pipe, record.line);
+  note(record.line, start, end + latency, uint64_t{shape.burst_count} * shape.burst_bytes, transfer.l2_bytes);
   copy_cycles_[record.line] += end - start;
   occupy(pipe, start, end + latency);
   free_[pipe] = end;

@@ -2,25 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace opkit {
-namespace {
-
-/// Whether a call waits for other cores, and says nothing to them.
-bool is_wait(Op op) {
-  switch (op) {
-    case Op::CrossCoreWaitFlag:
-    case Op::IBWait:
-    case Op::WaitPreBlock:
-    case Op::CubeServe:
-    case Op::CubeAwait:
-    case Op::GroupWait: return true;
-    default: return false;
-  }
-}
-
-}  // namespace
-
 CoreReplay::CoreReplay(const TimingCosts& costs, const CoreRecord& record, size_t index, uint64_t event_limit,
                        Lifted lifted, LaunchTiming& timing)
     : costs_(costs),
@@ -33,6 +17,7 @@ CoreReplay::CoreReplay(const TimingCosts& costs, const CoreRecord& record, size_
       timing_(timing),
       totals_(timing.cores[index]),
       copy_cycles_(record.lines.size(), 0.0),
+      wait_cycles_(record.lines.size(), 0.0),
       is_second_vector_core_there_(lifted.is(Limit::VectorCores) && record.kind == SubCore::AIV),
       sums_(record.kind == SubCore::AIC ? costs.l0c_bytes / kSumBytes : 0) {}
 
@@ -75,6 +60,7 @@ bool CoreReplay::issue_next(const Record& record, CrossReplay& cross) {
     case RecordKind::Vector: {
       constexpr uint32_t kVector = at(Pipe::V);
       if (!enter_queue(kVector)) return false;
+      charge_wait(at(Pipe::S), record.line);
       push(kVector, scalar());
       issued_[kVector] += std::min(record.instructions, kMostQueued);
       spend_scalar(record);
@@ -83,6 +69,7 @@ bool CoreReplay::issue_next(const Record& record, CrossReplay& cross) {
     }
     case RecordKind::Local:
       if (!enter_queue(record.pipe)) return false;
+      charge_wait(at(Pipe::S), record.line);
       spend_scalar(record);
       push(record.pipe, scalar());
       ++issued_[record.pipe];
@@ -90,6 +77,7 @@ bool CoreReplay::issue_next(const Record& record, CrossReplay& cross) {
     case RecordKind::Copy: {
       if (!enter_queue(record.pipe)) return false;
       const bool is_read = record.peer != 0;
+      charge_wait(at(Pipe::S), record.line);
       spend_scalar(record);
       push(record.pipe, issued_at(is_read), static_cast<uint32_t>(next_copy_++));
       ++issued_[record.pipe];
@@ -110,6 +98,7 @@ bool CoreReplay::issue_next(const Record& record, CrossReplay& cross) {
     case RecordKind::Cross: return issue_cross(record, cross);
     case RecordKind::Scalar: {
       const double begin = scalar();
+      charge_wait(at(Pipe::S), record.line);
       spend_scalar(record);
       note(record.line, begin, scalar(), 0);
       return true;
@@ -145,7 +134,9 @@ bool CoreReplay::issue_barrier(const Record& record) {
   if (lifted_.is(Limit::Barriers)) return true;
   const double issued = scalar();
   const double all = std::max(issued, all_done());
-  for (uint32_t pipe = 0; pipe < kPipeCount; ++pipe) hold(pipe, issued, all, WaitReason::Barrier, pipe);
+  for (uint32_t pipe = 0; pipe < kPipeCount; ++pipe) {
+    hold(pipe, issued, all, WaitReason::Barrier, pipe, record.line);
+  }
   return true;
 }
 
@@ -212,7 +203,7 @@ bool CoreReplay::run_pipe(uint32_t pipe, CrossReplay& cross, std::vector<CopySta
       default: {
         if (waits_for_sums(record, item)) return has_moved;
         const double asked = std::max(free_[pipe], item.issued);
-        transfers_[pipe] = {unit_flag_start(record, asked), asked, 0, 0, false, true};
+        transfers_[pipe] = {unit_flag_start(record, asked), asked, 0, 0, false, 0, true};
         begin_head(pipe, asked);
         starts.push_back({transfers_[pipe].start, pipe});
         return true;
@@ -249,6 +240,7 @@ void CoreReplay::vector(const Record& record, double issued) {
   const double ready = std::max(vector_end_ + busy, free_[kVector] + busy - first_stall);
   const double end = std::max(ready, issued + path);
   const bool is_single = record.peer != 0;
+  charge_wait(kVector, record.line);
   if (is_single) note(record.line, end - (busy - first_stall), end + costs_.vector_startup, 0);
   // The stall is the drain of the instruction before, which its own time covers.
   occupy(kVector, end - (busy - first_stall), end + costs_.vector_startup);
@@ -266,6 +258,7 @@ void CoreReplay::local(const Record& record, double issued) {
   const double share = pipe == at(Pipe::MTE1) ? base_block_share() : 1;
   const double end = unit_flag_end(record, start, start + record.busy_cycles * share);
   const double done = end + static_cast<double>(record.latency);
+  charge_wait(pipe, record.line);
   note(record.line, asked, done, 0);
   occupy(pipe, asked, done);
   begin_head(pipe, asked);
@@ -370,16 +363,26 @@ double CoreReplay::issued_at(bool is_copy_in) const {
   return lifted_.is(Limit::ReadBack) && is_copy_in ? now - read_back_ : now;
 }
 
-void CoreReplay::hold(uint32_t pipe, double issued, double cycle, WaitReason reason, uint32_t cause) {
+void CoreReplay::hold(uint32_t pipe, double issued, double cycle, WaitReason reason, uint32_t cause, uint32_t line,
+                      uint32_t cause_core) {
   const double begin = std::max(free_[pipe], issued);
   free_[pipe] = std::max(free_[pipe], cycle);
   // ALL is every pipe and none: reports have no row for it.
   if (cycle <= begin || pipe == at(Pipe::ALL)) return;
   totals_.wait_cycles[pipe] += cycle - begin;
+  (line == kNoIndex ? held_cycles_[pipe] : wait_cycles_[line]) += cycle - begin;
   if (waits_left_ == 0) return;
   --waits_left_;
-  timing_.waits.push_back(
-      {static_cast<uint32_t>(index_), static_cast<Pipe>(pipe), reason, static_cast<Pipe>(cause), begin, cycle});
+  if (line == kNoIndex) waits_of_none_[pipe].push_back(timing_.waits.size());
+  timing_.waits.push_back({static_cast<uint32_t>(index_), static_cast<Pipe>(pipe), reason, static_cast<Pipe>(cause),
+                           begin, cycle, line, cause_core});
+}
+
+void CoreReplay::charge_wait(uint32_t pipe, uint32_t line) {
+  if (held_cycles_[pipe] == 0) return;
+  wait_cycles_[line] += std::exchange(held_cycles_[pipe], 0);
+  for (size_t wait : waits_of_none_[pipe]) timing_.waits[wait].line = line;
+  waits_of_none_[pipe].clear();
 }
 
 double CoreReplay::all_done() const { return *std::max_element(done_, done_ + kPipeCount); }
@@ -412,6 +415,7 @@ bool CoreReplay::issue_cross(const Record& record, CrossReplay& cross) {
   }
   ++next_cross_;
   is_midway_ = false;
+  const uint32_t sender = cross.sender_at(from);
   from = passed_from(call, from);
   if (from == 0) return true;
   const double begin = scalar();
@@ -420,7 +424,7 @@ bool CoreReplay::issue_cross(const Record& record, CrossReplay& cross) {
   if (is_message) totals_.busy_cycles[at(Pipe::S)] += std::max(0.0, from - begin);
   for (uint32_t pipe = 0; pipe < kPipeCount; ++pipe) {
     // A pipe that has work left does not wait.
-    if (queues_[pipe].empty()) hold(pipe, begin, from, WaitReason::Cores, pipe);
+    if (queues_[pipe].empty()) hold(pipe, begin, from, WaitReason::Cores, pipe, record.line, sender);
   }
   note(record.line, begin, std::max(begin, from), 0);
   return true;
@@ -437,8 +441,9 @@ bool CoreReplay::cross_core(const Record& record, const Queued& item, CrossRepla
     waits_for_cores_ = true;
     return false;
   }
+  const uint32_t sender = cross.sender_at(from);
   from = passed_from(call, from);
-  if (from > 0) hold(record.pipe, item.issued, from, WaitReason::Cores, record.pipe);
+  if (from > 0) hold(record.pipe, item.issued, from, WaitReason::Cores, record.pipe, record.line, sender);
   return true;
 }
 
@@ -458,13 +463,13 @@ void CoreReplay::occupy(uint32_t pipe, double begin, double end) {
   done_[pipe] = std::max(done_[pipe], end);
 }
 
-void CoreReplay::note(uint32_t line, double begin, double end, uint64_t bytes) {
+void CoreReplay::note(uint32_t line, double begin, double end, uint64_t bytes, uint64_t l2_bytes) {
   if (events_left_ == 0) {
     ++timing_.events_dropped;
     return;
   }
   --events_left_;
-  timing_.events.push_back({static_cast<uint32_t>(index_), line, begin, end, bytes});
+  timing_.events.push_back({static_cast<uint32_t>(index_), line, begin, end, bytes, l2_bytes});
 }
 
 double CoreReplay::finish() {

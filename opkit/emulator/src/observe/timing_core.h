@@ -66,6 +66,7 @@ class CoreReplay {
   double scalar_cycle() const { return free_[at(Pipe::S)]; }
   const CoreRecord& record() const { return record_; }
   const std::vector<double>& copy_cycles() const { return copy_cycles_; }
+  const std::vector<double>& wait_cycles() const { return wait_cycles_; }
 
  private:
   static constexpr uint32_t at(Pipe pipe) { return static_cast<uint32_t>(pipe); }
@@ -108,6 +109,7 @@ class CoreReplay {
     double end = 0;           ///< the earliest, as far as the core itself goes
     double served_after = 0;  ///< that, for others that read the same lines
     bool is_hit = false;      ///< it reads L2 alone
+    uint64_t l2_bytes = 0;    ///< what L2 serves or takes of it
     bool is_begun = false;
   };
 
@@ -153,7 +155,11 @@ class CoreReplay {
   size_t owner(uint32_t pipe) const { return index_ * kPipeCount + pipe; }
   double all_done() const;
   /// Holds a pipe from `issued` until `cycle`.
-  void hold(uint32_t pipe, double issued, double cycle, WaitReason reason, uint32_t cause);
+  /// `line`: of the call that holds it; by default of what the pipe does next.
+  void hold(uint32_t pipe, double issued, double cycle, WaitReason reason, uint32_t cause, uint32_t line = kNoIndex,
+            uint32_t cause_core = kNoIndex);
+  /// Counts what held the pipe for the line that it was held before.
+  void charge_wait(uint32_t pipe, uint32_t line);
   void end_copy(uint32_t pipe, double end);
   /// What one step of a copy or a load of this core is of its length, with BaseBlocks lifted.
   double base_block_share() const;
@@ -162,7 +168,7 @@ class CoreReplay {
   double moving_cycles(const Record& record, const CopyRecord& shape, const BurstTraffic& traffic) const;
   /// Counts a pipe busy from `begin` to `end`, what it overlaps with earlier work only once.
   void occupy(uint32_t pipe, double begin, double end);
-  void note(uint32_t line, double begin, double end, uint64_t bytes);
+  void note(uint32_t line, double begin, double end, uint64_t bytes, uint64_t l2_bytes = 0);
 
   const TimingCosts& costs_;
   const CoreRecord& record_;
@@ -173,7 +179,10 @@ class CoreReplay {
   Lifted lifted_;
   LaunchTiming& timing_;
   CoreTiming& totals_;
-  std::vector<double> copy_cycles_;
+  std::vector<double> copy_cycles_;                ///< by line
+  std::vector<double> wait_cycles_;                ///< by line
+  double held_cycles_[kPipeCount] = {};            ///< of waits whose line is not known yet
+  std::vector<size_t> waits_of_none_[kPipeCount];  ///< these, in LaunchTiming::waits
   bool is_second_vector_core_there_;
   size_t next_ = 0;
   size_t next_copy_ = 0;

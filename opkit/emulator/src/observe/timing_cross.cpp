@@ -10,6 +10,18 @@ constexpr uint32_t kTicketBits = 32;  // for each of them
 
 }  // namespace
 
+bool is_wait(Op op) {
+  switch (op) {
+    case Op::CrossCoreWaitFlag:
+    case Op::IBWait:
+    case Op::WaitPreBlock:
+    case Op::CubeServe:
+    case Op::CubeAwait:
+    case Op::GroupWait: return true;
+    default: return false;
+  }
+}
+
 CrossReplay::CrossReplay(const std::vector<const CoreRecord*>& cores) : cores_(cores) {
   for (const CoreRecord* core : cores) {
     vector_rank_.push_back(core->kind == SubCore::AIV ? vector_count_++ : 0);
@@ -60,7 +72,13 @@ CrossReplay::Order& CrossReplay::order_of(const CrossRecord& call) {
   return order;
 }
 
+uint32_t CrossReplay::sender_at(double time) const {
+  const auto found = senders_.find(time);
+  return found == senders_.end() ? kNoIndex : found->second;
+}
+
 uint64_t CrossReplay::signal(size_t core, const CrossRecord& call, double time) {
+  if (!is_wait(call.op)) senders_[time] = static_cast<uint32_t>(core);
   switch (call.op) {
     case Op::SyncAll: {
       const bool is_vector_only = call.mode == 1;

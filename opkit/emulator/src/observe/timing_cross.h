@@ -5,15 +5,20 @@
 #include <deque>
 #include <map>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "observe/timing.h"
 #include "observe/timing_record.h"
 
 namespace opkit {
 
 /// CrossCoreSetFlag's mode from one kind of core to the other inside a block.
 constexpr uint8_t kBetweenKinds = 2;
+
+/// Whether a call waits for other cores, and says nothing to them.
+bool is_wait(Op op);
 
 /// Follows the rules of sync/cross_core.cpp and sync/ordered.cpp, with times instead of counts.
 class CrossReplay {
@@ -25,6 +30,9 @@ class CrossReplay {
   uint64_t signal(size_t core, const CrossRecord& call, double time);
   /// Whether the call may end, and from when on; false until others have signalled. Takes the signal.
   bool may_pass(size_t core, const CrossRecord& call, uint64_t ticket, double& from);
+
+  /// The core whose signal had this time, which may_pass() gave; kNoIndex where there is none.
+  uint32_t sender_at(double time) const;
 
   /// Whether the flag of a core is one that cores of the other kind in its block set.
   bool is_of_other_kind(size_t core, uint32_t flag) const;
@@ -62,8 +70,9 @@ class CrossReplay {
   std::vector<uint32_t> vector_rank_;            ///< place among the vector cores
   uint32_t vector_count_ = 0;
   bool has_news_ = false;
-  std::vector<std::deque<double>> arrivals_;  ///< by core and flag: signals that their group has not completed
-  std::vector<std::deque<double>> signals_;   ///< by core and flag: signals not waited for
+  std::unordered_map<double, uint32_t> senders_;  ///< by the time of a signal, the last core that gave it
+  std::vector<std::deque<double>> arrivals_;      ///< by core and flag: signals that their group has not completed
+  std::vector<std::deque<double>> signals_;       ///< by core and flag: signals not waited for
   std::map<std::pair<uint32_t, uint32_t>, Barrier> barriers_;
   std::map<std::tuple<uint64_t, uint64_t, uint64_t>, std::deque<double>> words_;  ///< IBSet's
   std::map<uint64_t, Order> orders_;

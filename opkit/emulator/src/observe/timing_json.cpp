@@ -92,6 +92,9 @@ const char* wait_name(WaitReason reason) {
   return kNames[static_cast<size_t>(reason)];
 }
 
+/// -1 for none.
+double known(uint32_t index) { return index == kNoIndex ? -1.0 : static_cast<double>(index); }
+
 void add_core(JsonText& json, const CoreTiming& core) {
   json.open('{');
   json.field("block", core.block);
@@ -122,6 +125,7 @@ void add_line(JsonText& json, const LineTiming& line) {
   json.field("count", line.count);
   json.field("cycles", line.cycles);
   json.field("conflict_cycles", line.conflict_cycles);
+  json.field("wait_cycles", line.wait_cycles);
   json.field("bytes", line.bytes);
   json.field("bursts", line.bursts);
   json.field("unaligned", line.unaligned);
@@ -173,6 +177,7 @@ std::string timing_json(const LaunchTiming& timing) {
     json.number(event.start_cycle);
     json.number(event.end_cycle);
     json.number(event.bytes);
+    json.number(event.l2_bytes);
     json.close(']');
   }
   json.close(']');
@@ -186,6 +191,8 @@ std::string timing_json(const LaunchTiming& timing) {
     json.string(pipe_name(wait.cause));
     json.number(wait.start_cycle);
     json.number(wait.end_cycle);
+    json.number(known(wait.line));
+    json.number(known(wait.cause_core));
     json.close(']');
   }
   json.close(']');

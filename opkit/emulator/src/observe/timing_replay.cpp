@@ -194,6 +194,7 @@ void join_lines(const std::vector<std::unique_ptr<CoreReplay>>& cores, LaunchTim
       line.count += totals.count;
       line.cycles += totals.cycles + cores[core]->copy_cycles()[i];
       line.conflict_cycles += totals.conflict_cycles;
+      line.wait_cycles += cores[core]->wait_cycles()[i];
       line.bytes += totals.bytes;
       line.bursts += totals.bursts;
       line.unaligned += totals.unaligned;
@@ -202,6 +203,9 @@ void join_lines(const std::vector<std::unique_ptr<CoreReplay>>& cores, LaunchTim
     }
   }
   for (TimelineEvent& event : timing.events) event.line = renamed[event.core][event.line];
+  for (TimelineWait& wait : timing.waits) {
+    if (wait.line != kNoIndex) wait.line = renamed[wait.core][wait.line];
+  }
 }
 
 /// Whether leaving the limit out can change anything, as far as that is cheap to tell.
