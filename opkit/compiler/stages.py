@@ -112,7 +112,8 @@ def compile_kernel(kernel: FusedGraph, chip: Chip) -> Stages:
     """Return all stages of one kernel of a program that `prepare` has taken: it by itself.
 
     Alone it may become simpler, as what it reads is rounded in memory, or two kernels, where more
-    cores share the first; otherwise it stays as it was fused.
+    cores share the first; otherwise it stays as it was fused, and so does one that reads or writes
+    parts of tensors.
 
     Raises:
         GraphError: it cannot be compiled for this chip; at the user's line.
@@ -120,7 +121,9 @@ def compile_kernel(kernel: FusedGraph, chip: Chip) -> Stages:
     cores = chip.count("cores.aiv") if chip.has_data_copy_pad else 0
     lowering = Lowering("kernel", sharing_cores=cores, kernel=kernel)
     graph = kernel.graph
-    return _with_kernels(graph, lower(graph, lowering), lowering, chip, OWN_CHOICES)
+    # Parts of tensors are known by the names that the kernel's own graph has for them.
+    lowered = kernel if kernel.windows else lower(graph, lowering)
+    return _with_kernels(graph, lowered, lowering, chip, OWN_CHOICES)
 
 
 def _with_kernels(

@@ -81,6 +81,10 @@ def plan_of(graph: Graph, chip: Chip, constants: Sequence[str] = ()) -> Plan:
     roots: dict[str, str] = {tensor.name: tensor.name for tensor in graph.inputs}
     launched: list[tuple[_Kernel, _KernelLaunch]] = []
     for group in fused.groups:
+        for name in (node.output.name for node in group.nodes if node.output.name in fused.windows):
+            # What the kernel writes a part of.
+            base = fused.windows[name].base
+            roots[base] = base
         if group.kind == "view":
             (node,) = group.nodes
             roots[node.output.name] = roots[node.inputs[0]]
@@ -89,6 +93,8 @@ def plan_of(graph: Graph, chip: Chip, constants: Sequence[str] = ()) -> Plan:
         for name in fused.results_of(group):
             roots[name] = name
         launched += [(own, launch) for launch in _launches(own.fused, chip)]
+    for name, window in fused.windows.items():
+        roots[name] = roots[window.base]
     for name, tensor in fused.graph.outputs:
         number = fused.graph.producers.get(tensor)
         if tensor not in roots and (number is None or number.operator != "constant"):
@@ -255,7 +261,14 @@ def _kernel_of(fused: FusedGraph, group: Group) -> _Kernel:
         return Group(name, part.kind, nodes, before=before)
 
     parts = [renamed(part, f"{graph.name}_{at}") for at, part in enumerate(group.before)]
-    kernel = FusedGraph(graph, (renamed(group, graph.name, tuple(parts)),))
+    windows = {
+        own_name: replace(fused.windows[name], base="")
+        for name, own_name in short.items()
+        if name in fused.windows
+    }
+    kernel = FusedGraph(
+        graph, (renamed(group, graph.name, tuple(parts)),), windows=windows, is_planned=True
+    )
     return _Kernel(kernel, names, operators)
 
 
@@ -274,7 +287,8 @@ def _name(operators: Sequence[str]) -> str:
 
 def _launches(kernel: FusedGraph, chip: Chip) -> tuple[_KernelLaunch, ...]:
     graph = kernel.graph
-    key = (graph, chip.name, tuple(node.location for node in graph.nodes))
+    windows = tuple(kernel.windows.items())
+    key = (graph, chip.name, tuple(node.location for node in graph.nodes), windows)
     if key not in _known:
         _known[key] = _worked_out(kernel, chip)
     return _known[key]

@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2] / "opkit"
 CHIP = find_chip("Ascend910B2")
 IN_THE_LIST_ONLY = {
     *("recognise_attention", "absorb_transposes", "sink_transposes", "collapse", "join_slices"),
-    *("share_reductions", "fuse", "fuse_prologues"),
+    *("share_reductions", "fuse", "fuse_prologues", "cut_parts", "place_windows"),
 }
 
 
@@ -65,7 +65,7 @@ def test_fusion_runs_once_and_after_every_pass_over_graphs() -> None:
     for purpose in purposes:
         ran = [each.name for each, _ in passes_of(norm(), Lowering(purpose))]
         assert ran.count("fuse") == 1
-        assert set(ran[ran.index("fuse") :]) <= {"fuse", "fuse_prologues"}
+        assert set(ran[ran.index("fuse") :]) <= {"fuse", "fuse_prologues", "place_windows"}
     assert "fuse" not in [each.name for each, _ in passes_of(norm(), Lowering("pto"))]
 
 

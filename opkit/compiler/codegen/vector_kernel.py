@@ -9,7 +9,7 @@ from opkit.chips import Chip
 
 from ..choices import OWN_CHOICES, Choices
 from ..ir import Graph, GraphError, Node, evaluate, shape_text
-from ..passes import Domain, FusedGraph, Group, domain_of
+from ..passes import Domain, FusedGraph, Group, domain_of, with_long_batches
 from .text import HEAD, identifier
 from .vector import (
     DoesNotFit,
@@ -96,7 +96,11 @@ def vector_kernels(
     """
     _check_elements(fused, group)
     one_row = fused.one_row & set(fused.inputs_of(group))
-    domain = domain_of(fused.graph, group.nodes, keeps_matrices=bool(one_row))
+    domain = domain_of(
+        fused.graph, group.nodes, keeps_matrices=bool(one_row), windows=fused.windows
+    )
+    if fused.is_planned:
+        domain = with_long_batches(domain)
     spaces = {domain.space(name) for name in fused.inputs_of(group) if name in domain.varies}
     if choices.schedule == "lines" and (domain.reduces == "columns" or "row" in spaces):
         kernel = _lines_kernel(fused, group, chip, domain)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .attention_pattern import why_no_attention
     from .collapsing import collapse
     from .differentiation import gradient
-    from .domain import Domain, Space, domain_of
+    from .domain import Domain, Space, Window, domain_of, with_long_batches
     from .equal_forms import in_equal_form, shifts_of
     from .fusion import FusedGraph, Group, fuse
     from .loops import LoopWriter
@@ -35,6 +35,7 @@ __all__ = [
     "Pass",
     "Rebuilder",
     "Space",
+    "Window",
     "check_fused",
     "check_graph",
     "collapse",
@@ -56,6 +57,7 @@ __all__ = [
     "simplify",
     "sink_transposes",
     "why_no_attention",
+    "with_long_batches",
     "with_own_outputs",
 ]
 
@@ -68,7 +70,9 @@ __getattr__ = lazy_names(
         "domain": (
             "Domain",
             "Space",
+            "Window",
             "domain_of",
+            "with_long_batches",
         ),
         "equal_forms": (
             "in_equal_form",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from opkit.errors import UsageError
 
@@ -22,7 +22,7 @@ from ..ir import (
 )
 from ..ops import OPERATORS
 
-__all__ = ["Domain", "Space", "UnfusableError", "domain_of"]
+__all__ = ["Domain", "Space", "UnfusableError", "Window", "domain_of", "with_long_batches"]
 
 Space = Literal["tile", "row", "column", "one"]
 """How a tensor varies over (rows, columns): with both, with the row, with the column, with
@@ -31,6 +31,20 @@ neither."""
 
 class UnfusableError(UsageError):
     """Operators that cannot share a kernel; says why."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A tensor as a part of another: a slice that is read, or a part of what is put together."""
+
+    base: str
+    """The tensor in memory."""
+    begin: int
+    """Elements before the part's first one."""
+    strides: tuple[int, ...]
+    """Elements from one index to the next, by axis: of the part, or of a kernel's loops."""
+    size: int
+    """Elements of the base."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,8 @@ class Domain:
     """For each tensor, along which axes it varies."""
     reduces: Literal["", "columns", "rows"]
     """What the kernel's reductions run along."""
+    windows: Mapping[str, Window] = field(default_factory=dict)
+    """Tensors that are parts of others, with strides by axis of the loops."""
 
     @property
     def columns(self) -> Dimension:
@@ -81,6 +97,8 @@ class Domain:
 
     def strides(self, tensor: str) -> tuple[Dimension, ...]:
         """Return the elements from one index to the next by axis; 0 where it does not vary."""
+        if tensor in self.windows:
+            return self.windows[tensor].strides
         stride: Dimension = 1
         found: list[Dimension] = []
         for extent, varies in zip(
@@ -92,7 +110,13 @@ class Domain:
         return tuple(reversed(found))
 
 
-def domain_of(graph: Graph, nodes: Sequence[Node], *, keeps_matrices: bool = False) -> Domain:
+def domain_of(
+    graph: Graph,
+    nodes: Sequence[Node],
+    *,
+    keeps_matrices: bool = False,
+    windows: Mapping[str, Window] | None = None,
+) -> Domain:
     """Return the loops of a kernel that computes these nodes.
 
     Args:
@@ -100,6 +124,8 @@ def domain_of(graph: Graph, nodes: Sequence[Node], *, keeps_matrices: bool = Fal
         nodes: those of one kernel.
         keeps_matrices: the last two axes stay apart, whatever their extents: blocks of both are
             handed over.
+        windows: the tensors that lie in memory as parts of others: axes along which they do not run
+            on stay apart.
 
     Raises:
         UnfusableError: they do not run in one nest of loops.
@@ -114,6 +140,9 @@ def domain_of(graph: Graph, nodes: Sequence[Node], *, keeps_matrices: bool = Fal
     reduced = _reduced_axes(graph, nodes, rank)
     names = list(tensors)
     merged: list[tuple[Dimension, tuple[bool, ...], bool]] = []
+    parts = {name: window for name, window in (windows or {}).items() if name in tensors}
+    steps: list[dict[str, int]] = []
+    """Of each merged axis, the parts' strides."""
     for axis in range(rank):
         is_kept = keeps_matrices and axis >= rank - 2
         if is_one(full[axis]) and not is_kept:
@@ -122,10 +151,19 @@ def domain_of(graph: Graph, nodes: Sequence[Node], *, keeps_matrices: bool = Fal
         if is_kept and is_one(full[axis]):
             signature = tuple(len(tensor.shape) >= rank - axis for tensor in tensors.values())
         is_reduced = axis in reduced
-        if merged and not is_kept and merged[-1][1:] == (signature, is_reduced):
+        step = {
+            name: window.strides[axis - rank] if masks[name][axis] else 0
+            for name, window in parts.items()
+        }
+        runs_on = bool(steps) and all(
+            steps[-1][name] == each * full[axis] for name, each in step.items()
+        )
+        if runs_on and not is_kept and merged[-1][1:] == (signature, is_reduced):
             merged[-1] = (merged[-1][0] * full[axis], signature, is_reduced)
+            steps[-1] = step
         else:
             merged.append((full[axis], signature, is_reduced))
+            steps.append(step)
     flagged = [at for at, (_, _, is_reduced) in enumerate(merged) if is_reduced]
     reduces: Literal["", "columns", "rows"] = ""
     if len(flagged) > 1:
@@ -139,8 +177,52 @@ def domain_of(graph: Graph, nodes: Sequence[Node], *, keeps_matrices: bool = Fal
     everywhere = tuple(True for _ in names)
     while len(merged) < 2:
         merged.insert(0, (1, everywhere, False))
+        steps.insert(0, dict.fromkeys(parts, 0))
     varies = {name: tuple(each[1][at] for each in merged) for at, name in enumerate(names)}
-    return Domain(tuple(each[0] for each in merged), varies, reduces)
+    placed = {
+        name: replace(window, strides=tuple(step[name] for step in steps))
+        for name, window in parts.items()
+    }
+    return Domain(tuple(each[0] for each in merged), varies, reduces, placed)
+
+
+_SHORT_BATCH = 2048
+"""Elements of a batch: with fewer a tile is mostly the time that its instructions take to begin."""
+
+
+def with_long_batches(domain: Domain) -> Domain:
+    """Return the loops with another axis as the rows where the rows of one batch are few, so that a
+    tile has more of them. All tensors are then parts of themselves, whose rows lie apart."""
+    extents = [extent for extent in domain.extents if isinstance(extent, int)]
+    if len(extents) < max(3, len(domain.extents)) or domain.reduces == "rows":
+        return domain
+    rows = len(extents) - 2
+    longest = max(range(rows), key=lambda axis: extents[axis])
+    if extents[rows] * extents[-1] >= _SHORT_BATCH or extents[longest] <= extents[rows]:
+        return domain
+    order = list(range(len(extents)))
+    order[longest], order[rows] = rows, longest
+
+    def turned(values: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(values[axis] for axis in order)
+
+    windows = {}
+    for name, varies in domain.varies.items():
+        strides = turned(domain.strides(name))
+        if varies[longest] and not varies[-1] and strides[rows] != 1:
+            # One number of each row, and the numbers lie apart.
+            return domain
+        if not any(turned(varies)[: rows + 1]):
+            continue
+        size = product(e for e, v in zip(extents, varies, strict=True) if v)
+        whole = Window(name, 0, (), int(str(size)))
+        windows[name] = replace(domain.windows.get(name, whole), strides=strides)
+    return Domain(
+        turned(domain.extents),
+        {name: turned(varies) for name, varies in domain.varies.items()},
+        domain.reduces,
+        {**domain.windows, **windows},
+    )
 
 
 def _tensors(graph: Graph, nodes: Sequence[Node]) -> dict[str, Tensor]:

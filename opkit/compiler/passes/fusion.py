@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..ir import Graph, Node, Tensor, charge, same
 from ..ops import OPERATORS
-from .domain import UnfusableError, domain_of
+from .domain import UnfusableError, Window, domain_of
 from .waiting import are_between, in_running_order, needs
 
 __all__ = ["FusedGraph", "Group", "fuse", "is_uniform_node"]
@@ -45,6 +45,12 @@ class FusedGraph:
     groups: tuple[Group, ...]
     one_row: frozenset[str] = frozenset()
     """Inputs of which a launch may give one row for all."""
+    windows: Mapping[str, Window] = field(default_factory=dict)
+    """Tensors that kernels read or write as parts of others, and that have no kernels of their own:
+    see `place_windows`."""
+    is_planned: bool = False
+    """Its launches come from a plan, which knows all sizes: loops may be in another order than
+    tensors' axes."""
 
     def inputs_of(self, group: Group) -> tuple[str, ...]:
         """Return the tensors that a group's own nodes read from memory; numbers come with the
@@ -73,7 +79,13 @@ class FusedGraph:
         """Return what of some nodes the program returns, or any but these groups read."""
         own = {id(group) for group in groups}
         names = (node.output.name for node in nodes)
-        return tuple(n for n in names if n in self._returned or self._readers.get(n, set()) - own)
+        return tuple(
+            name
+            for name in names
+            if name in self._returned
+            or name in self.windows
+            or self._readers.get(name, set()) - own
+        )
 
     @cached_property
     def _returned(self) -> frozenset[str]:
@@ -88,6 +100,8 @@ class FusedGraph:
                 for node in part.nodes:
                     for name in node.inputs:
                         found.setdefault(name, set()).add(id(part))
+                        if name in self.windows:
+                            found.setdefault(self.windows[name].base, set()).add(id(part))
         return found
 
     @cached_property

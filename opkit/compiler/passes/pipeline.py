@@ -19,6 +19,7 @@ from ..ir import Graph, allowance
 from .attention_layout import absorb_transposes
 from .attention_pattern import recognise_attention
 from .collapsing import collapse
+from .cutting import cut_parts
 from .equal_forms import in_equal_form
 from .fusion import FusedGraph, fuse
 from .own_outputs import with_own_outputs
@@ -27,6 +28,7 @@ from .rewrite import expand, simplify
 from .sharing import share_reductions
 from .sinking import join_slices, movements, sink_casts, sink_transposes
 from .verifier import check_fused, check_graph
+from .windows import place_windows
 
 if TYPE_CHECKING:
     from opkit import algebra
@@ -153,6 +155,17 @@ PASSES: tuple[Pass, ...] = (
         lambda graph, lowering: simplify(graph, fast_math=lowering.fast_math),
     ),
     Pass(
+        "cut_parts",
+        "element-wise work on parts: behind slices, before concatenations",
+        ("model",),
+        lambda graph, _: cut_parts(graph),
+    ),
+    Pass(
+        *("simplify_parts", "equal parts once", ("model",)),
+        lambda graph, _: simplify(graph),
+        after="cut_parts",
+    ),
+    Pass(
         *("sink_transposes", "transposes as far behind as they go", ("model",)),
         lambda graph, _: sink_transposes(graph),
         kept_until="join_slices",
@@ -213,6 +226,14 @@ PASSES: tuple[Pass, ...] = (
         needs=lambda lowering: not lowering.apart,
         when="where operators may share kernels",
         unless="keep_kernel",
+    ),
+    Pass(
+        *(
+            "place_windows",
+            "slices and concatenations that kernels read and write in place",
+        ),
+        ("model",),
+        lambda fused, _: place_windows(fused),
     ),
 )
 """In order. Names are those of `opkit compile --dump`."""

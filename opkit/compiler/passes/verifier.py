@@ -92,6 +92,10 @@ def check_fused(fused: FusedGraph, *, after: str) -> None:
         DamagedGraph: that is not so.
     """
     ready = {tensor.name for tensor in fused.graph.inputs} | fused.uniform
+    moved = [name for name in fused.windows if name not in ready]
+    computed_there = {node.output.name for group in fused.groups for node in group.all_nodes}
+    joined = {window.base for name, window in fused.windows.items() if name in computed_there}
+    ready |= {name for name in moved if name not in computed_there} | joined
     for group in fused.groups:
         computed = set(ready)
         for node in group.all_nodes:

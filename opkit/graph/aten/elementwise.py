@@ -9,7 +9,7 @@ from typing import Any
 from opkit.compiler import OPERATORS, Value
 from opkit.graph.aten.call import Call, Operand, Refused
 
-__all__ = ["ROWS"]
+__all__ = ["LARGEST_POWER", "ROWS"]
 
 Row = Callable[..., Any]
 
@@ -107,7 +107,7 @@ def _power(c: Call, a: Operand, b: Operand) -> Value:
         }
         if b in known:
             return known[b](a)
-        if 0 < b <= _LARGEST_POWER and b * 2 == int(b * 2):
+        if 0 < b <= LARGEST_POWER and b * 2 == int(b * 2):
             return c.apply("pow", a, c.typed(b))
     if "float" in c.dtype:
         raise Refused("exp(y * log(x)) loses digits of powers; the device's own kernel does not")
@@ -118,7 +118,7 @@ def _exp2(c: Call, x: Value) -> Value:
     return _power(c, 2.0, x)
 
 
-_LARGEST_POWER = 8
+LARGEST_POWER = 8
 """Up to which powers are products, of an error below 4 units in the last place."""
 
 

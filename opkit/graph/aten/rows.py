@@ -8,6 +8,7 @@ from typing import Any
 
 from opkit.compiler import Value
 from opkit.graph.aten.call import Call, Operand, Refused
+from opkit.graph.aten.elementwise import LARGEST_POWER
 
 __all__ = ["ROWS"]
 
@@ -43,6 +44,40 @@ def _variance(
 def _variance_and_mean(c: Call, x: Value, dim: Any = None, **settings: Any) -> tuple[Value, Value]:
     keep = bool(settings.get("keepdim", False))
     return _variance(c, x, dim, **settings), x.mean(axis=_axes(dim), keepdims=keep)
+
+
+def _norm(
+    c: Call, x: Value, ord: float = 2, dim: Any = None, keepdim: bool = False, **_: Any
+) -> Value:
+    """Return the norm of some axes, computed in float32 whatever the type: with infinity the
+    largest magnitude, with 0 how many elements are not 0."""
+    wide = x.astype("float32")
+    fold: dict[str, Any] = {"axis": _axes(dim), "keepdims": bool(keepdim)}
+    if ord == 2:
+        result = (wide * wide).apply("sum", **fold).apply("sqrt")
+    elif math.isinf(ord):
+        result = wide.apply("abs").apply("max" if ord > 0 else "min", **fold)
+    elif ord == 0:
+        result = wide.apply("not_equal", 0.0).astype("float32").apply("sum", **fold)
+    elif ord == 1:
+        result = wide.apply("abs").apply("sum", **fold)
+    elif ord > 0 and ord * 2 == int(ord * 2) and ord <= LARGEST_POWER:
+        size = wide.apply("abs")
+        power = c.apply("pow", size, float(ord)).apply("sum", **fold)
+        result = power.apply("sqrt").apply("sqrt") if ord == 4 else _root(power, float(ord))
+    else:
+        raise Refused(f"norms of the order {ord} lose digits; the device's own kernel does not")
+    return c.typed(result)  # type: ignore[return-value]
+
+
+def _root(power: Value, order: float) -> Value:
+    """Return the root of a sum of powers: an estimate by logarithms, and a step of Newton's."""
+    is_positive = power.apply("greater", 0.0)
+    positive = is_positive.apply("where", power, 1.0)
+    first = (positive.apply("log") * (1.0 / order)).apply("exp")
+    rest = positive * (first.apply("log") * -order).apply("exp")
+    better = first + first * (rest - 1.0) * (1.0 / order)
+    return is_positive.apply("where", better, power)
 
 
 def _softmax(name: str) -> Row:
@@ -201,6 +236,7 @@ ROWS: Mapping[str, Row] = {
     "aten.min.default": _whole("min"),
     "aten.var.correction": _variance,
     "aten.var_mean.correction": _variance_and_mean,
+    "aten.linalg_vector_norm.default": _norm,
     "aten._softmax.default": _softmax("softmax"),
     "aten._log_softmax.default": _softmax("log_softmax"),
     "aten.native_layer_norm.default": _layer_norm,

@@ -517,6 +517,8 @@ class KernelWriter(StatementWriter):
         single_row = self.layout.has_single_row
         parts: list[str] = []
         stem = self.stems[tensor.name]
+        if tensor.name in self.domain.windows:
+            return self.offset_in_window(tensor, row, column)
         if not single_row and (by_row or any(varies[:-2])):
             if all(varies[:-1]):
                 step = "tiling.columns" if by_column else ""
@@ -532,11 +534,29 @@ class KernelWriter(StatementWriter):
             parts.append(column)
         return " + ".join(parts) or "0"
 
+    def offset_in_window(self, tensor: Tensor, row: str, column: str) -> str:
+        """Return an element's index in the tensor of which this one is a part."""
+        varies = self.domain.varies[tensor.name]
+        by_row, by_column = varies[-2:]
+        stem = self.stems[tensor.name]
+        parts = [f"tiling.{stem}Begin"]
+        if any(varies[:-2]):
+            batch = "batch" if self.down else f"{row} / tiling.rowsPerBatch"
+            parts.append(f"{upper(stem)}Batch({batch})")
+        if by_row and not self.layout.has_single_row:
+            within = f"{row} % tiling.rowsPerBatch" if self.has_batches and not self.down else row
+            parts.append(f"{within} * tiling.{stem}Step" if by_column else within)
+        if by_column and column:
+            parts.append(column)
+        return " + ".join(parts)
+
     def offset_down(self, tensor: Tensor, row: str) -> str:
         """Return an element's index for a row of the unit's batch and its first column."""
         varies = self.domain.varies[tensor.name]
         by_row, by_column = varies[-2:]
         batched = any(varies[:-2])
+        if tensor.name in self.domain.windows:
+            return self.offset_in_window(tensor, row, "column")
         parts = []
         if batched:
             parts.append(f"{upper(self.stems[tensor.name])}Batch(batch)")
@@ -552,7 +572,8 @@ class KernelWriter(StatementWriter):
         out = self.out
         for tensor in self.tensors:
             varies = self.domain.varies[tensor.name]
-            if not any(varies[:-2]) or (all(varies[:-1]) and not self.down):
+            is_dense = tensor.name not in self.domain.windows
+            if not any(varies[:-2]) or (is_dense and all(varies[:-1]) and not self.down):
                 continue
             stem = self.stems[tensor.name]
             terms = []
@@ -659,7 +680,19 @@ class KernelWriter(StatementWriter):
             self.out(f"LoadRows({local}, {at}, tiling.{stem}Step, row, rows);")
             return
         source, target = (at, local) if is_in else (local, at)
+        if tensor.name in self.steps_over(is_in=is_in):
+            name = "LoadPart" if is_in else "StorePart"
+            self.out(f"{name}({target}, {source}, {sizes}, tiling.{stem}Step);")
+            return
         self.out(f"{'Load' if is_in else 'Store'}({target}, {source}, {sizes});")
+
+    def steps_over(self, *, is_in: bool) -> list[str]:
+        """Return the parts of other tensors whose rows are copied with what lies between them."""
+        if not (self.by_rows or self.down):
+            return []
+        segments = self.input_segments if is_in else self.output_segments
+        windows = self.domain.windows
+        return [name for name, _, is_row in segments if not is_row and name in windows]
 
     def copy_out(self) -> None:
         out = self.out
@@ -824,6 +857,9 @@ class KernelWriter(StatementWriter):
             out.all(HELPERS["LoadRows"])
         if not self.copies_by_itself(self.output_segments, is_in=False):
             out.all(HELPERS[f"Store{way}"])
+        for name, is_in in (("LoadPart", True), ("StorePart", False)):
+            if self.steps_over(is_in=is_in):
+                out.all(HELPERS[name])
         if self.compares:
             out.all(HELPERS["FillTail"])
         out.all(self.size_helpers())

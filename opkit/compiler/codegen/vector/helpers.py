@@ -142,6 +142,28 @@ _BASE: Mapping[str, str] = {
         DataCopyPad(to, from, DataCopyExtParams{static_cast<uint16_t>(rows), bytes, gap, 0, 0});
         }
     """,
+    "LoadPart": """
+        // Rows of a part of a tensor, which lie `step` elements apart there.
+        template <typename T>
+        __aicore__ inline void LoadPart(const LocalTensor<T>& to, const GlobalTensor<T>& from, uint32_t rows, uint32_t length, int64_t step)
+        {
+        const uint32_t bytes = length * sizeof(T);
+        const uint32_t skipped = rows > 1 ? static_cast<uint32_t>(step - length) * sizeof(T) : 0;
+        const uint32_t gap = rows > 1 ? stride * sizeof(T) / 32 - (bytes + 31) / 32 : 0;
+        DataCopyPad(to, from, DataCopyExtParams{static_cast<uint16_t>(rows), bytes, skipped, gap, 0}, DataCopyPadExtParams<T>());
+        }
+    """,
+    "StorePart": """
+        // Rows of a part of a tensor, which lie `step` elements apart there.
+        template <typename T>
+        __aicore__ inline void StorePart(const GlobalTensor<T>& to, const LocalTensor<T>& from, uint32_t rows, uint32_t length, int64_t step)
+        {
+        const uint32_t bytes = length * sizeof(T);
+        const uint32_t skipped = rows > 1 ? static_cast<uint32_t>(step - length) * sizeof(T) : 0;
+        const uint32_t gap = rows > 1 ? stride * sizeof(T) / 32 - (bytes + 31) / 32 : 0;
+        DataCopyPad(to, from, DataCopyExtParams{static_cast<uint16_t>(rows), bytes, gap, skipped, 0});
+        }
+    """,
     "FillTail": """
         // Comparisons read whole repeats: past what was loaded they meet zeros.
         template <typename T>

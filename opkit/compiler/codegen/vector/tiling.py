@@ -91,7 +91,8 @@ def layout_of(
     partial = [
         t
         for t in tensors
-        if any(domain.varies[t.name][:-2]) and (down or not all(domain.varies[t.name][:-1]))
+        if any(domain.varies[t.name][:-2])
+        and (down or t.name in domain.windows or not all(domain.varies[t.name][:-1]))
     ]
     for axis in batch_axes:
         if partial and axis > 0:
@@ -107,6 +108,14 @@ def layout_of(
             wide.append(TilingField(f"{stem}Step", "int64_t", "from row to row; 0: one for all"))
             strides.append((f"{stem}Step", step))
             extents = ((domain.rows - 1) * step + domain.columns,)
+        window = domain.windows.get(tensor.name)
+        if window is not None:
+            extents = (window.size,)
+            wide.append(TilingField(f"{stem}Begin", "int64_t", "where the part begins"))
+            strides.append((f"{stem}Begin", window.begin))
+            if varies[-2] and varies[-1]:
+                wide.append(TilingField(f"{stem}Step", "int64_t", "from row to row"))
+                strides.append((f"{stem}Step", window.strides[-2]))
         sizes.append((f"{stem}Size", extents))
         if tensor in partial:
             for axis in batch_axes:
