@@ -16,7 +16,8 @@ __all__ = ["api_page", "headers_page"]
 
 PACKAGES = (
     "schema", "scaffold", "toolchain", "runtime", "testing", "sanitizer", "profiling", "debugging",
-    "tuning", "executor", "compiler", "pypto", "graph", "torch_bridge", "optimisers", "service",
+    "tuning", "executor", "compiler", "pypto", "triton", "graph", "torch_bridge", "optimisers",
+    "service",
 )  # fmt: skip
 """Packages whose names people import, in the order of the work."""
 MODULES = ("chips", "dtypes", "errors", "log", "selection")

@@ -265,7 +265,7 @@ def _mutate(wanted: _Wanted, settings: _Settings, executor: Executor, console: C
 
 
 def _check_program(program: tuple[str, ...], settings: _Settings, console: Console) -> CheckReport:
-    from opkit import runtime, torch_npu
+    from opkit import runtime, torch_npu, triton
     from opkit.chips import find_chip
     from opkit.sanitizer import check_program, check_script
 
@@ -277,6 +277,7 @@ def _check_program(program: tuple[str, ...], settings: _Settings, console: Conso
             raise UsageError(f"{path}: there is no such script")
         runtime.configure(chip, allow_raw_writes=settings.checks.allow_raw_writes)
         torch_npu.offer()
+        triton.offer()
         with runtime.time_limit(settings.timeout_seconds):
             return check_script(path, program[1:], settings=settings.checks)
     return check_program(

@@ -302,7 +302,7 @@ def _case_target(
 
 
 def _program_target(program: tuple[str, ...], chip: str, options: dict[str, Any]) -> Target:
-    from opkit import runtime, torch_npu
+    from opkit import runtime, torch_npu, triton
     from opkit.debugging import debug_program, debug_script
     from opkit.pypto import as_pypto
 
@@ -318,6 +318,7 @@ def _program_target(program: tuple[str, ...], chip: str, options: dict[str, Any]
         is_default = asked is click.core.ParameterSource.DEFAULT
         return debug_program(file, program[1:], chip=None if is_default else chip, **named)
     torch_npu.offer()
+    triton.offer()
     runtime.configure(chip)
     with as_pypto():
         return debug_script(file, program[1:], **named)

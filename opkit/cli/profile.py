@@ -236,7 +236,7 @@ def _profile_program(
     lines: int,
     console: Console,
 ) -> int:
-    from opkit import runtime, torch_npu
+    from opkit import runtime, torch_npu, triton
     from opkit.chips import find_chip
     from opkit.profiling import profile_program, profile_script
 
@@ -248,6 +248,7 @@ def _profile_program(
         if not path.is_file():
             raise UsageError(f"{path}: there is no such script")
         torch_npu.offer()
+        triton.offer()
         runtime.configure(name, allow_raw_writes=how.allow_raw_writes)
         with runtime.time_limit(timeout), torch_npu.Watch() as watch:
             timelines, code = profile_script(

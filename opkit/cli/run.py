@@ -129,10 +129,11 @@ def _run_program(
 
 
 def _run_script(script: Path, arguments: tuple[str, ...]) -> None:
-    from opkit import runtime, torch_npu
+    from opkit import runtime, torch_npu, triton
     from opkit.pypto import as_pypto
 
     torch_npu.offer()
+    triton.offer()
     # Programs that say `import pypto` need no edits.
     with as_pypto():
         code = runtime.run_script(script, arguments)

@@ -225,7 +225,7 @@ def _words(text: str | None, application: Sequence[str]) -> tuple[str, ...]:
 
 
 def _run(words: Sequence[str], chip: str | None) -> tuple[list[Timeline], int]:
-    from opkit import runtime, torch_npu
+    from opkit import runtime, torch_npu, triton
     from opkit.profiling import profile_program, profile_script
 
     path = Path(words[0])
@@ -233,6 +233,7 @@ def _run(words: Sequence[str], chip: str | None) -> tuple[list[Timeline], int]:
         if not path.is_file():
             raise UsageError(f"{path}: there is no such script")
         torch_npu.offer()
+        triton.offer()
         runtime.configure(chip)
         return profile_script(path, words[1:], lift_limits=False)
     return profile_program(path, words[1:], chip=chip, lift_limits=False)

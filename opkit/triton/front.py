@@ -1,0 +1,187 @@
+"""From a `@triton.jit` function to Triton's IR: its own front end reads the Python.
+
+Nothing of Triton behind the front end takes part: no backend, no GPU. What the front end restricts
+for GPUs only (extents that are no powers of two, block pointers) is allowed while it reads for us.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from opkit.errors import SetupError, UsageError
+
+__all__ = ["TritonError", "triton_ir"]
+
+_lock = threading.RLock()
+
+
+class TritonError(UsageError):
+    """A Triton program has something that has no kernel here; says where and what."""
+
+
+def triton_ir(
+    function: Any,
+    signature: Mapping[str, str],
+    constants: Mapping[tuple[int, ...], object],
+    *,
+    is_debugged: bool = False,
+) -> str:
+    """Return the IR of a specialisation, in MLIR's generic form with the lines of the Python.
+
+    Args:
+        function: what `@triton.jit` gave.
+        signature: Triton's type of each argument, such as `*fp32`, `i32` or `constexpr`.
+        constants: values of those that are `constexpr`, by position.
+        is_debugged: whether `device_assert` is there.
+    Raises:
+        TritonError: the front end does not take the Python; with file and line.
+        SetupError: triton is not installed.
+    """
+    try:
+        import triton.compiler.code_generator  # noqa: F401
+    except ImportError as err:
+        raise SetupError(
+            f"triton cannot be imported: {err}",
+            help="pip install 'opkit[triton]', or pip install triton: it reads the Python",
+        ) from err
+    with _lock, _relaxed():
+        from triton._C.libtriton import ir
+        from triton.compiler import ASTSource
+        from triton.compiler.code_generator import ast_to_ttir
+        from triton.compiler.errors import CompilationError
+
+        source = ASTSource(function, dict(signature), dict(constants))
+        context = ir.context()
+        ir.load_dialects(context)
+        try:
+            module = ast_to_ttir(
+                function,
+                source,
+                context=context,
+                options=_options(is_debugged),
+                codegen_fns={"min_dot_size": lambda left, right: (1, 1, 1)},
+                module_map={},
+            )
+        except CompilationError as err:
+            raise _at_line(function, err) from err
+        # A function without an end: modules that do not verify are printed in the generic form.
+        builder = ir.builder(context)
+        kind = builder.get_function_ty([], [])
+        odd = builder.get_or_insert_function(module, "opkit_generic", kind, "private", False)
+        odd.add_entry_block()
+        module.push_back(odd)
+        text: str = module.str()
+        return text
+
+
+def _options(is_debugged: bool) -> SimpleNamespace:
+    return SimpleNamespace(
+        debug=is_debugged,
+        sanitize_overflow=False,
+        allowed_dot_input_precisions=("ieee", "tf32", "tf32x3", "hf32", "bf16x3", "bf16x6"),
+        default_dot_input_precision="ieee",
+        supported_fp8_dtypes=(),
+        deprecated_fp8_dot_operand_dtypes=(),
+        max_num_imprecise_acc_default=0,
+        arch=None,
+        num_warps=1,
+        num_ctas=1,
+        num_stages=1,
+        enable_fp_fusion=False,
+        backend_name="opkit",
+        extern_libs=(),
+        instrumentation_mode="",
+    )
+
+
+@contextmanager
+def _relaxed() -> Iterator[None]:
+    """Let the front end take what only GPUs cannot: any extents, this chip's precisions."""
+    import triton.language as language
+    from triton._C.libtriton import ir
+    from triton.compiler import code_generator
+    from triton.language import core, semantic
+
+    class Semantic(semantic.TritonSemantic):  # type: ignore[misc]
+        def arange(self, start: int, end: int, *, ret_ty: Any = None) -> Any:
+            if not isinstance(start, int) or not isinstance(end, int):
+                raise ValueError("arange's arguments must be of type tl.constexpr")
+            if end <= start:
+                raise ValueError("arange's end must be greater than its start")
+            if ret_ty is None:
+                ret_ty = core.block_type(core.int32, [end - start])
+            handle = self.builder.create_make_range(ret_ty.to_ir(self.builder), start, end)
+            return self.make_tensor(handle, ret_ty)
+
+        def make_tensor_descriptor(
+            self, base: Any, shape: Any, strides: Any, block_shape: Any, padding_option: str = ""
+        ) -> Any:
+            from .block_pointers import descriptor
+
+            return descriptor(self, base, shape, strides, block_shape, padding_option)
+
+        def _str_to_dot_input_precision(self, input_precision: str) -> Any:
+            # Products are exact sums of the operands' own digits whatever is allowed.
+            if input_precision.lower() == "hf32":
+                input_precision = "ieee"
+            return super()._str_to_dot_input_precision(input_precision)
+
+    def extents(shape: list[int]) -> int:
+        for index, extent in enumerate(shape):
+            if not isinstance(extent, int) or extent <= 0:
+                raise TypeError(f"extent {index} of a block must be a positive constant")
+        return math.prod(shape)
+
+    from .block_pointers import STATIC
+
+    known = code_generator.CodeGenerator.statically_implemented_functions
+    with (
+        patch.dict(known, STATIC),
+        # The rules that operations are verified by are a GPU's.
+        patch.object(ir.OpState, "verify", lambda operation: True),
+        # Gone from the newest releases' namespace, though not from their core.
+        patch.object(language, "advance", core.advance, create=True),
+        patch.object(semantic, "TritonSemantic", Semantic),
+        patch.object(core, "validate_block_shape", extents),
+    ):
+        yield
+
+
+def _at_line(function: Any, error: Any) -> TritonError:
+    line = getattr(getattr(error, "node", None), "lineno", None)
+    file = function.fn.__code__.co_filename
+    source = getattr(error, "src", None)
+    # The error may lie in another function that this one calls: its text says which.
+    first = function.starting_line_number
+    if source is not None and source != function.src:
+        found = _place_of(function, source)
+        if found is not None:
+            file, first = found
+    place = f"{file}:{first + line - 1}" if line is not None else file
+    message = getattr(error, "error_message", None) or str(error.__cause__ or error)
+    return TritonError(f"{place}: {message}")
+
+
+def _place_of(function: Any, source: str) -> tuple[str, int] | None:
+    """Return file and first line of the jit function of a text, of those that a kernel calls."""
+    seen: set[int] = set()
+    waiting = [function]
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if each.src == source:
+            return each.fn.__code__.co_filename, each.starting_line_number
+        waiting += [
+            value
+            for value in each.get_capture_scope().values()
+            if hasattr(value, "starting_line_number") and hasattr(value, "src")
+        ]
+    return None

@@ -1,0 +1,219 @@
+"""Reductions and scans: any combining function, folded in order; sums and extremes by vectors."""
+
+from __future__ import annotations
+
+import math
+
+from .lowering import Lowering, lowers
+from .ttir import Block, Operation, Type
+from .values import COMPUTED, STORED, Buffer, Scalar, Splat, Stored, Value
+
+__all__: list[str] = []
+
+
+def _parts(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+def _combine(
+    lowering: Lowering, block: Block, left: list[Scalar], right: list[Scalar]
+) -> list[Scalar]:
+    """Write a combining function's body, and return what it gives."""
+    for (name, _), value in zip(block.arguments, [*left, *right], strict=True):
+        lowering.values[name] = value
+    last = lowering.block(block)
+    return [lowering.scalar(lowering.value(name)) for name in last.operands]
+
+
+def _single(lowering: Lowering, block: Block) -> str | None:
+    """Return the name of the one operation that a combining function is."""
+    name = None
+    for _ in range(4):
+        body = [each for each in block.operations if not each.name.endswith("return")]
+        if len(body) != 1 or len(block.arguments) != 2:
+            return None
+        name = body[0].name
+        if name != "tt.call":
+            return name
+        callee = lowering.module.functions[body[0].attributes["callee"].lstrip("@").strip('"')]
+        blocks = [each for each in callee.regions[0] if each.operations]
+        block = blocks[0]
+        inner = [each for each in block.operations if each.name not in ("tt.return", "ub.poison")]
+        if len(inner) != 1:
+            return None
+        if inner[0].name != "tt.call":
+            return (
+                inner[0].name if set(inner[0].operands) == {n for n, _ in block.arguments} else None
+            )
+    return None
+
+
+@lowers("tt.reduce")
+def _reduce(lowering: Lowering, operation: Operation) -> None:
+    given = lowering.given(operation)
+    axis = operation.integer("axis")
+    shape = operation.operand_types[0].shape or ()
+    block = operation.regions[0][0]
+    if len(given) == 1:
+        fast = _rows_folded(lowering, operation, given[0], _single(lowering, block))
+        if fast is not None:
+            lowering.set(operation, fast)
+            return
+    buffers = [lowering.stored(each) for each in given]
+    outer, length, inner = _parts(shape, axis)
+    writer = lowering.writer
+    kinds = [Type(each.element) for each in operation.operand_types]
+    totals = [writer.variable(COMPUTED[lowering.element(kind)]) for kind in kinds]
+    targets = [
+        None if kind.shape is None else lowering.new_buffer(kind) for kind in operation.result_types
+    ]
+    if length * outer * inner > 1:
+        lowering.note_slow("a reduction")
+    row, column, step = (writer.name("i") for _ in range(3))
+    writer.on("any")
+    with writer.loop():
+        writer.line(f"for (int64_t {row} = 0; {row} < {outer}; ++{row})")
+        writer.line(f"for (int64_t {column} = 0; {column} < {inner}; ++{column}) {{")
+        first = f"{row} * {length * inner} + {column}"
+        for total, buffer in zip(totals, buffers, strict=True):
+            writer.line(f"{total} = get({buffer.name}, {first});")
+        with writer.loop():
+            writer.line(f"for (int64_t {step} = 1; {step} < {length}; ++{step}) {{")
+            at = f"{first} + {step} * {inner}"
+            left = [Scalar(kind, total) for kind, total in zip(kinds, totals, strict=True)]
+            right = [
+                lowering.new_scalar(kind, f"get({buffer.name}, {at})")
+                for kind, buffer in zip(kinds, buffers, strict=True)
+            ]
+            results = _combine(lowering, block, left, right)
+            _assign(lowering, totals, results)
+            writer.line("}")
+        for total, target in zip(totals, targets, strict=True):
+            if target is not None:
+                writer.line(f"set({target.name}, {row} * {inner} + {column}, {total});")
+        writer.line("}")
+    writer.pipe = "any"
+    lowering.set(
+        operation,
+        *(
+            Scalar(kind, total) if target is None else Stored(kind, target)
+            for kind, total, target in zip(operation.result_types, totals, targets, strict=True)
+        ),
+    )
+
+
+def _assign(lowering: Lowering, totals: list[str], results: list[Scalar]) -> None:
+    writer = lowering.writer
+    copies = []
+    for total, result in zip(totals, results, strict=True):
+        if len(totals) == 1 or result.text not in totals:
+            copies.append((total, result.text))
+        else:
+            kind = COMPUTED[lowering.element(result.type)]
+            copies.append((total, writer.variable(kind, result.text)))
+    for total, text in copies:
+        if total != text:
+            writer.line(f"{total} = {text};")
+
+
+_FOLDS = {
+    "arith.addf": "Add",
+    "arith.maximumf": "Max",
+    "arith.minimumf": "Min",
+    "arith.addi": "Add",
+    "arith.maxsi": "Max",
+    "arith.minsi": "Min",
+}
+
+
+def _rows_folded(
+    lowering: Lowering, operation: Operation, value: Value, name: str | None
+) -> Value | None:
+    """Fold whole rows into each other; along the last dimension, the halves of a row."""
+    instruction = _FOLDS.get(name or "")
+    kind = operation.operand_types[0]
+    if instruction is None or kind.element not in ("f32", "i32"):
+        return None
+    if isinstance(value, Splat):
+        return None
+    axis = operation.integer("axis")
+    outer, length, inner = _parts(kind.shape or (), axis)
+    if length == 1:
+        return None
+    stored = STORED[kind.element]
+    block = 32 // 4
+    source = lowering.stored(value)
+    writer = lowering.writer
+    if inner > 1:
+        if inner % block:
+            return None
+        target = lowering.writer.buffer(kind.element, outer * inner)
+        writer.on("V")
+        writer.line(
+            f"fold_rows<{stored}, Fold::{instruction}>({target.name}, {source.name},"
+            f" {outer}, {length}, {inner});"
+        )
+    else:
+        if length % block or length & (length - 1):
+            return None
+        target = lowering.writer.buffer(kind.element, outer)
+        work = lowering.writer.buffer(kind.element, length)
+        writer.on("any")
+        writer.line(
+            f"fold_halves<{stored}, Fold::{instruction}>({target.name}, {source.name},"
+            f" {work.name}, {outer}, {length});"
+        )
+        writer.pipe = "any"
+    result = operation.result_types[0]
+    if result.shape is None:
+        writer.on("S")
+        return lowering.new_scalar(result, f"get({target.name}, 0)")
+    return Stored(result, target)
+
+
+@lowers("tt.scan")
+def _scan(lowering: Lowering, operation: Operation) -> None:
+    given = lowering.given(operation)
+    axis = operation.integer("axis")
+    is_reverse = operation.attributes.get("reverse", "false").startswith("true")
+    shape = operation.operand_types[0].shape or ()
+    block = operation.regions[0][0]
+    buffers = [lowering.stored(each) for each in given]
+    outer, length, inner = _parts(shape, axis)
+    writer = lowering.writer
+    kinds = [Type(each.element) for each in operation.operand_types]
+    totals = [writer.variable(COMPUTED[lowering.element(kind)]) for kind in kinds]
+    targets: list[Buffer] = [lowering.new_buffer(kind) for kind in operation.result_types]
+    lowering.note_slow("a scan")
+    row, column, step = (writer.name("i") for _ in range(3))
+    writer.on("any")
+    with writer.loop():
+        writer.line(f"for (int64_t {row} = 0; {row} < {outer}; ++{row})")
+        writer.line(f"for (int64_t {column} = 0; {column} < {inner}; ++{column}) {{")
+        begin = length - 1 if is_reverse else 0
+        first = f"{row} * {length * inner} + {column} + {begin * inner}"
+        for total, buffer, target in zip(totals, buffers, targets, strict=True):
+            writer.line(f"{total} = get({buffer.name}, {first});")
+            writer.line(f"set({target.name}, {first}, {total});")
+        with writer.loop():
+            writer.line(f"for (int64_t {step} = 1; {step} < {length}; ++{step}) {{")
+            at = f"{first} {'-' if is_reverse else '+'} {step} * {inner}"
+            left = [Scalar(kind, total) for kind, total in zip(kinds, totals, strict=True)]
+            right = [
+                lowering.new_scalar(kind, f"get({buffer.name}, {at})")
+                for kind, buffer in zip(kinds, buffers, strict=True)
+            ]
+            results = _combine(lowering, block, left, right)
+            _assign(lowering, totals, results)
+            for total, target in zip(totals, targets, strict=True):
+                writer.line(f"set({target.name}, {at}, {total});")
+            writer.line("}")
+        writer.line("}")
+    writer.pipe = "any"
+    lowering.set(
+        operation,
+        *(
+            Stored(kind, target)
+            for kind, target in zip(operation.result_types, targets, strict=True)
+        ),
+    )
