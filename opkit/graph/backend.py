@@ -17,6 +17,7 @@ from opkit import log
 from opkit.chips import Chip, find_chip
 from opkit.errors import BuildError, UsageError
 from opkit.graph.attention import keep_attention_whole
+from opkit.graph.doubles import narrow_doubles
 from opkit.graph.folding import fold
 from opkit.graph.program import CompiledSegment
 from opkit.graph.segments import Left, cut, outputs_of
@@ -174,6 +175,7 @@ def compile_module(
 ) -> CompiledGraph:
     """Return a graph with its compilable parts replaced by kernels."""
     begin = time.perf_counter()
+    narrow_doubles(module)
     fold(module)
     found = CompiledGraph(kind, module)
     parts = cut(module, chip, smallest=smallest)

@@ -96,6 +96,7 @@ def _laid_out(mask: Value, scores: tuple[Any, ...]) -> Value:
 ROWS: Mapping[str, Row] = {
     "aten.mm.default": _matmul,
     "aten.bmm.default": _matmul,
+    "opkit.int8_product.default": _matmul,
     "aten.addmm.default": _addmm,
     "aten.baddbmm.default": _addmm,
     "aten._scaled_dot_product_flash_attention_for_cpu.default": _flash,
