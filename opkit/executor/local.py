@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 
 from opkit.errors import OperatorError, OpkitError, SetupError
 from opkit.executor.crew import Crew
+from opkit.executor.messages import Garbage, Incoming, packed
 from opkit.executor.work import ATTEMPTS, Lost, Work
 from opkit.executor.worker import IDLE, MARK, MARK_BYTES, STARTING
 from opkit.processes import signal_group
@@ -40,8 +41,6 @@ def bare(argv: list[str]) -> list[str]:
 _AHEAD_SECONDS = 0.1
 """Work that a process is given ahead, so that it never waits for us."""
 _MOST_AHEAD = 512
-_MOST_BYTES = 1 << 30
-"""Of a message: more is none, but something else than opkit that has written to the pipe."""
 _GRACE_SECONDS = 5.0
 _GRACE_AT_ONCE_SECONDS = 1.5
 """What a process may take to clean up when it is ended in the middle of a case."""
@@ -83,6 +82,7 @@ class _Process:
     popen: subprocess.Popen[bytes]
     pipe: Connection
     mark: mmap.mmap
+    incoming: Incoming
     waiting: dict[int, None] = field(default_factory=dict)
     given: float = 0.0
     """When it last got cases, or gave results."""
@@ -91,6 +91,18 @@ class _Process:
         """Return the case it runs, `IDLE` or `STARTING`, and since when."""
         index, since = MARK.unpack_from(self.mark, 0)
         return index, since
+
+    def hang_up(self) -> None:
+        """Close the pipe."""
+        self.incoming.detach()
+        self.pipe.close()
+
+    def is_stopped(self) -> bool:
+        """Whether a signal has stopped it: it would run no case until another lets it."""
+        with contextlib.suppress(ChildProcessError):
+            options = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
+            return os.waitid(os.P_PID, self.popen.pid, options) is not None
+        return False
 
     def end(self) -> None:
         """End it, and what it has started and not waited for."""
@@ -118,6 +130,7 @@ class LocalCrew(Crew):
         text = pickle.dumps((work.begin, work.setup, dict(places)))
         self._hello = pickle.dumps((list(sys.path), text))
         self._seconds = work.seconds
+        self._most_bytes = work.most_bytes
         self._workers = workers
         self._processes: list[_Process] = []
         self._selector = selectors.DefaultSelector()
@@ -156,7 +169,7 @@ class LocalCrew(Crew):
         for process in processes:
             with contextlib.suppress(KeyError, ValueError):
                 self._selector.unregister(process.pipe)
-            process.pipe.close()
+            process.hang_up()
             if at_once:
                 process.popen.terminate()
         deadline = time.monotonic() + (_GRACE_AT_ONCE_SECONDS if at_once else _GRACE_SECONDS)
@@ -168,7 +181,7 @@ class LocalCrew(Crew):
     def _hire(self, cases: int) -> None:
         busy = sum(bool(process.waiting) for process in self._processes)
         while len(self._processes) < min(self._workers, busy + cases):
-            process = _start(self._hello, self._cage)
+            process = _start(self._hello, self._cage, self._most_bytes)
             self._processes.append(process)
             self._selector.register(process.pipe, selectors.EVENT_READ, process)
 
@@ -182,7 +195,7 @@ class LocalCrew(Crew):
         if not process.waiting:
             process.given = time.monotonic()
         process.waiting.update(dict.fromkeys(chosen))
-        text = pickle.dumps([(index, pickle.dumps(cases[index])) for index in chosen])
+        text = packed([(index, packed(cases[index])) for index in chosen])
         # A process that has ended is found by its pipe.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             process.pipe.send_bytes(text)
@@ -194,7 +207,10 @@ class LocalCrew(Crew):
         self, process: _Process, rest: deque[int], failures: dict[int, int]
     ) -> Iterator[tuple[int, Any]]:
         try:
-            message = _message(process.pipe, self._read)
+            data = process.incoming.read()
+            if data is None:
+                return
+            message = self._message(data)
         except (EOFError, ConnectionResetError):
             code = process.popen.wait()
             # Sandboxes say it as shells do.
@@ -205,7 +221,7 @@ class LocalCrew(Crew):
             attempts = ATTEMPTS if code < 0 else 1
             yield from self._lose(process, reason, rest, failures, attempts)
             return
-        except _Garbage:
+        except Garbage:
             yield from self._lose_writer(process, rest, failures)
             return
         if isinstance(message, OpkitError):
@@ -225,6 +241,13 @@ class LocalCrew(Crew):
             if index in process.waiting:
                 del process.waiting[index]
                 yield index, result
+
+    def _message(self, data: bytes) -> Any:
+        try:
+            return self._read(data)
+        # What is no pickle is anything to the library.
+        except Exception as error:
+            raise Garbage from error
 
     def _lose_writer(
         self, process: _Process, rest: deque[int], failures: dict[int, int]
@@ -252,7 +275,7 @@ class LocalCrew(Crew):
             # Somebody has written over the mark; cases run in their order.
             running = next(iter(process.waiting))
         self._selector.unregister(process.pipe)
-        process.pipe.close()
+        process.hang_up()
         process.end()
         self._processes.remove(process)
         self.ended += 1
@@ -269,22 +292,22 @@ class LocalCrew(Crew):
         rest.extendleft(reversed(process.waiting))
 
     def _end_stuck(self, rest: deque[int], failures: dict[int, int]) -> Iterator[tuple[int, Any]]:
-        if not self._seconds:
-            return
         now = time.monotonic()
         for process in list(self._processes):
+            if not process.waiting:
+                continue
             running, since = process.running()
             limit = self._seconds + (_START_SECONDS if running == STARTING else 0.0)
-            if process.waiting and now - max(since, process.given) > limit:
-                # SIGKILL: a stopped process takes no other.
-                process.popen.send_signal(signal.SIGKILL)
-                process.popen.wait()
+            if process.is_stopped():
+                reason = "a signal that stops it"
+            elif self._seconds and now - max(since, process.given) > limit:
                 reason = f"the limit of {self._seconds:g} s"
-                yield from self._lose(process, reason, rest, failures)
-
-
-class _Garbage(Exception):
-    """Somebody else than opkit has written to a worker's pipe."""
+            else:
+                continue
+            # SIGKILL: a stopped process takes no other.
+            process.popen.send_signal(signal.SIGKILL)
+            process.popen.wait()
+            yield from self._lose(process, reason, rest, failures)
 
 
 class _PlainValues(pickle.Unpickler):
@@ -296,22 +319,6 @@ class _PlainValues(pickle.Unpickler):
 
 def _plain(data: bytes) -> Any:
     return _PlainValues(io.BytesIO(data)).load()
-
-
-def _message(pipe: Connection, read: Callable[[bytes], Any]) -> Any:
-    """Return what a worker says.
-
-    Raises:
-        EOFError, ConnectionResetError: it has ended.
-        _Garbage: it is no message: a kernel, host code or golden has written there.
-    """
-    try:
-        return read(pipe.recv_bytes(_MOST_BYTES))
-    except (EOFError, ConnectionResetError):
-        raise
-    # An end in the middle of a message is an OSError to the library; what is no pickle, anything.
-    except Exception as error:
-        raise _Garbage from error
 
 
 def _never_at_work(reason: str, *, is_starting: bool) -> OpkitError:
@@ -327,7 +334,7 @@ def _never_at_work(reason: str, *, is_starting: bool) -> OpkitError:
     )
 
 
-def _start(hello: bytes, cage: Cage | None) -> _Process:
+def _start(hello: bytes, cage: Cage | None, most_bytes: int) -> _Process:
     ours, theirs = make_pipe()
     mark = os.memfd_create("opkit-worker")
     try:
@@ -358,4 +365,5 @@ def _start(hello: bytes, cage: Cage | None) -> _Process:
         os.close(mark)
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         ours.send_bytes(hello)
-    return _Process(popen, ours, shared, given=time.monotonic())
+    incoming = Incoming(ours, most_bytes)
+    return _Process(popen, ours, shared, incoming, given=time.monotonic())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +16,7 @@ _ARRAY = "\0array"
 
 
 def plain_array(array: np.ndarray[Any, Any]) -> Plain:
-    """Return an array of numbers: a mark, its NumPy data type, shape and bytes.
+    """Return an array of numbers: a mark, its NumPy data type, its shape and its own bytes.
 
     Raises:
         TypeError: its elements are objects.
@@ -23,7 +24,7 @@ def plain_array(array: np.ndarray[Any, Any]) -> Plain:
     whole = np.ascontiguousarray(array)
     if whole.dtype.hasobject:
         raise TypeError("an array of objects goes to no other process")
-    return (_ARRAY, whole.dtype.str, tuple(array.shape), whole.tobytes())
+    return (_ARRAY, whole.dtype.str, tuple(array.shape), pickle.PickleBuffer(whole))
 
 
 def read_array(value: Plain) -> np.ndarray[Any, Any]:
@@ -36,8 +37,8 @@ def read_array(value: Plain) -> np.ndarray[Any, Any]:
         mark, dtype, shape, data = value
         if mark != _ARRAY or np.dtype(dtype).hasobject:
             raise ValueError("no array of numbers")
-        array: np.ndarray[Any, Any] = np.frombuffer(data, np.dtype(dtype)).reshape(shape).copy()
-        return array
+        array: np.ndarray[Any, Any] = np.frombuffer(data, np.dtype(dtype)).reshape(shape)
+        return array if isinstance(data, bytearray) else array.copy()
     except (TypeError, ValueError) as error:
         raise ValueError(f"no array: {error}") from error
 

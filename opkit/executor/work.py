@@ -71,6 +71,9 @@ class Work:
     folders: Mapping[str, Folder] = field(default_factory=dict)
     seconds: float = 0.0
     """A worker that is busy with one case for longer is ended; the case runs again. 0: never."""
+    most_bytes: int = 1 << 30
+    """Of the results that a process gives at a time; one that gives more is ended. They are held in
+    memory here: only of a worker that is trusted, or whose results are known, are more taken."""
 
 
 def folder_of(path: Path, *, left_out: Collection[str] = ()) -> Folder:

@@ -17,6 +17,7 @@ import traceback
 from multiprocessing.connection import Connection
 
 from opkit.errors import Terminated
+from opkit.executor.messages import packed, send
 from opkit.executor.work import portable_error
 from opkit.processes import end_with_parent, termination_unwinds
 
@@ -60,7 +61,7 @@ def _run(pipe_number: int, mark_number: int) -> None:
         sent = time.monotonic()
         while True:
             if ready and (not pipe.poll() or time.monotonic() - sent > _RESULTS_EVERY_SECONDS):
-                pipe.send_bytes(pickle.dumps(ready))
+                send(pipe, packed(ready))
                 ready, sent = [], time.monotonic()
             if not ready:
                 MARK.pack_into(mark, 0, IDLE, time.monotonic())
@@ -70,10 +71,10 @@ def _run(pipe_number: int, mark_number: int) -> None:
                     result = run(pickle.loads(case))
                 except Exception as error:
                     result = portable_error(error, traceback.format_exc())
-                ready.append((index, pickle.dumps(result)))
+                ready.append((index, packed(result)))
                 now = time.monotonic()
                 if now - sent > _RESULTS_EVERY_SECONDS:
-                    pipe.send_bytes(pickle.dumps(ready))
+                    send(pipe, packed(ready))
                     ready, sent = [], now
     except (EOFError, BrokenPipeError, ConnectionResetError):
         # Whoever asked is gone, or has what it wanted.

@@ -51,7 +51,8 @@ def golden_apart(
     folder = file.parent.absolute()
     inside = Folder(Path(_INSIDE) if sandboxed else folder)
     setup = GoldenSetup(file.name, uses_torch, limits)
-    work = Work(begin_golden, setup, {"golden": inside}, seconds=limits.seconds)
+    most = limits.memory_mib << 19
+    work = Work(begin_golden, setup, {"golden": inside}, seconds=limits.seconds, most_bytes=most)
     cage = Sandbox(readable={_INSIDE: folder}) if sandboxed else bare
     with LocalExecutor(1, cage=cage).open(work) as crew:
         module = _module(crew, file)

@@ -91,7 +91,9 @@ def judge_candidate(candidate: Path, task: Task, question: Question) -> Judgemen
     seen = {INSIDE["artifact"]: built.artifact, INSIDE["candidate"]: built.sources}
     cage = Sandbox(seen) if sandboxed else bare
     setup = LaunchSetup(task.spec, target.name, limits, built.op)
-    work = Work(begin_launches, setup, folders, seconds=limits.seconds + 10)
+    # Its memory holds its outputs, and the message that has them.
+    most = limits.memory_mib << 19
+    work = Work(begin_launches, setup, folders, seconds=limits.seconds + 10, most_bytes=most)
     with LocalExecutor(1, cage=cage).open(work) as crew:
         run.all(crew)
     if run.suspected is not None:

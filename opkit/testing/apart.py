@@ -30,6 +30,8 @@ from opkit.testing.numbers import Array, Input
 __all__ = ["LaunchLost", "LibraryApart"]
 
 _PATH = "\0path"
+_MOST_BYTES = 1 << 36
+"""Of a launch's outputs."""
 
 
 class LaunchLost(Exception):
@@ -69,7 +71,8 @@ class LibraryApart:
         Raises:
             OpkitError: as `runtime.open`; the process ends as soon as the library is loaded.
         """
-        work = Work(_begin, (chip, timeout_seconds), {"artifact": folder_of(folder)})
+        folders = {"artifact": folder_of(folder)}
+        work = Work(_begin, (chip, timeout_seconds), folders, most_bytes=_MOST_BYTES)
         self._crew = LocalExecutor(1, plain=True).open(work)
         self._ask(None)
 

@@ -87,6 +87,35 @@ def test_a_case_that_writes_to_the_pipe_is_lost_at_once(make_work: MakeWork) -> 
     assert found == [0, Lost("writing into opkit's own pipe", 1), 4]
 
 
+# Whoever asked waited for the rest of the message, without an end.
+def test_a_case_that_writes_a_length_and_no_message_is_lost_at_its_limit(
+    make_work: MakeWork,
+) -> None:
+    with LocalExecutor(1).open(make_work(seconds=0.5)) as crew:
+        (found,) = crew.run([("length", 0)])
+    assert isinstance(found, Lost)
+    assert "limit of 0.5 s" in found.reason
+
+
+# Without a limit it was waited for without an end, with one until then.
+def test_a_case_that_is_stopped_is_lost_at_once(make_work: MakeWork) -> None:
+    with LocalExecutor(1).open(make_work()) as crew:
+        assert crew.run([("stop", 0), ("square", 2)]) == [Lost("a signal that stops it"), 4]
+
+
+# Results of over 1 GiB were "writing into opkit's own pipe".
+def test_results_that_are_longer_than_a_message_come_in_parts(
+    make_work: MakeWork,
+) -> None:
+    count = (1 << 28) + 3
+    with LocalExecutor(1).open(make_work(most_bytes=1 << 29)) as crew:
+        found, square = crew.run([("many", count), ("square", 3)])
+    assert (len(found), square) == (count, 9)
+    with LocalExecutor(1).open(make_work(most_bytes=1 << 28)) as crew:
+        (found,) = crew.run([("many", count)])
+    assert found == Lost("writing into opkit's own pipe", 1)
+
+
 def test_a_case_that_kills_its_group_does_not_reach_who_asked(make_work: MakeWork) -> None:
     with LocalExecutor(1).open(make_work()) as crew:
         found = crew.run([("kill group", 0), ("square", 3)])

@@ -12,8 +12,8 @@ from pathlib import Path
 Case = tuple[str, int]
 
 
-def begin(setup: str, folders: Mapping[str, Path]) -> Callable[[Case], int | str]:
-    def run(case: Case) -> int | str:
+def begin(setup: str, folders: Mapping[str, Path]) -> Callable[[Case], int | str | bytes]:
+    def run(case: Case) -> int | str | bytes:
         kind, number = case
         marker = Path(setup) / f"{kind}-{number}"
         if kind == "crash":
@@ -31,6 +31,16 @@ def begin(setup: str, folders: Mapping[str, Path]) -> Callable[[Case], int | str
                 with contextlib.suppress(OSError):
                     os.write(file, b"\0\0\0\x05words")
             os._exit(number)
+        if kind == "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        if kind == "length":
+            # The length of a message that never comes.
+            for file in range(3, 64):
+                with contextlib.suppress(OSError):
+                    os.write(file, b"\0\1\0\0")
+            time.sleep(60)
+        if kind == "many":
+            return bytes(number)
         if kind == "raise":
             raise ValueError(f"case {number}")
         if kind == "sleep":
