@@ -216,7 +216,7 @@ class LocalCrew(Crew):
             # Sandboxes say it as shells do.
             code = 128 - code if self._cage and code > 128 else code
             reason = f"signal {-code}" if code < 0 else f"exit code {code}"
-            reason = "the limit of a launch's time" if code == _TIME_LIMIT else reason
+            reason = "the limit of its time" if code == _TIME_LIMIT else reason
             # Memory runs out and somebody kills: that may pass. What exits does so again.
             attempts = ATTEMPTS if code < 0 else 1
             yield from self._lose(process, reason, rest, failures, attempts)
@@ -298,8 +298,10 @@ class LocalCrew(Crew):
                 continue
             running, since = process.running()
             limit = self._seconds + (_START_SECONDS if running == STARTING else 0.0)
+            # What never ends does so again; what was stopped from outside need not be.
+            attempts = 1
             if process.is_stopped():
-                reason = "a signal that stops it"
+                reason, attempts = "a signal that stops it", ATTEMPTS
             elif self._seconds and now - max(since, process.given) > limit:
                 reason = f"the limit of {self._seconds:g} s"
             else:
@@ -307,7 +309,9 @@ class LocalCrew(Crew):
             # SIGKILL: a stopped process takes no other.
             process.popen.send_signal(signal.SIGKILL)
             process.popen.wait()
-            yield from self._lose(process, reason, rest, failures)
+            if running == STARTING:
+                self._failed_starts = ATTEMPTS - 1
+            yield from self._lose(process, reason, rest, failures, attempts)
 
 
 class _PlainValues(pickle.Unpickler):

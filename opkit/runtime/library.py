@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,15 @@ from opkit.versions import is_compatible
 if TYPE_CHECKING:
     import opkit.emulator._emulator as _emulator
 
-__all__ = ["AttrValue", "Library", "OutputSpec", "open", "raise_status"]
+__all__ = [
+    "AttrValue",
+    "Library",
+    "OutputSpec",
+    "Tiling",
+    "changed_inputs",
+    "open",
+    "raise_status",
+]
 
 AttrValue: TypeAlias = (
     int
@@ -53,6 +61,16 @@ class OutputSpec:
     """Canonical name, such as `bfloat16`, which NumPy carries as uint16."""
 
 
+class Tiling(NamedTuple):
+    """What a tiling function sets."""
+
+    key: int
+    blocks: int
+    """Of the launch."""
+    data: bytes
+    """The tiling data, as the kernel reads them."""
+
+
 class Library:
     """An artifact folder, open. Its operators go by the names of their OpDef classes."""
 
@@ -62,6 +80,10 @@ class Library:
 
     def __repr__(self) -> str:
         return f"Library({str(self.folder)!r})"
+
+    def changed_inputs(self) -> list[str]:
+        """Return the inputs that the kernel of this thread's last call has changed, by name."""
+        return changed_inputs()
 
     def infer(
         self,
@@ -83,14 +105,14 @@ class Library:
         found = self._native.infer(op_type, arrays, numbers, _plain_attrs(attrs), expected)
         return [OutputSpec(tuple(shape), _BY_GE_VALUE[dtype].name) for shape, dtype in found]
 
-    def tiling_key(
+    def tiling(
         self,
         op_type: str,
         inputs: Sequence[npt.ArrayLike | None],
         attrs: Mapping[str, AttrValue] | None = None,
         dtypes: Sequence[str | None] | None = None,
-    ) -> int:
-        """Return the tiling key that the operator's TilingFunc sets for a call; no kernel runs.
+    ) -> Tiling:
+        """Return what the operator's TilingFunc sets for a call; no kernel runs.
 
         Takes what `run` takes, and raises what it raises.
 
@@ -98,7 +120,7 @@ class Library:
             UsageError: also where its outputs are empty, so that nothing is launched.
         """
         arrays, numbers = _bind(op_type, inputs, dtypes)
-        return int(self._native.tiling_key(op_type, arrays, numbers, _plain_attrs(attrs)))
+        return Tiling(*self._native.tiling(op_type, arrays, numbers, _plain_attrs(attrs)))
 
     def run(
         self,
@@ -178,8 +200,8 @@ def open(folder: str | Path) -> Library:
 def changed_inputs() -> list[str]:
     """Return the inputs that the kernel of this thread's last operator call has changed, by name.
 
-    Looked for where the device poisons memory; an input that is an output, too, is none. The
-    arrays that were given need not show it: the kernel may have had copies.
+    Looked for where the device poisons memory or checks watch; an input that is an output, too, is
+    none. The arrays that were given need not show it: the kernel may have had copies.
     """
     load_emulator()
     import opkit.emulator._emulator as _emulator

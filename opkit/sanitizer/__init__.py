@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         find_mutants,
         run_mutants,
     )
-    from opkit.sanitizer.outputs import unwritten_outputs
+    from opkit.sanitizer.outputs import unwritten_outputs, written_inputs
     from opkit.sanitizer.program import check_program, check_script, findings_in, program_options
     from opkit.sanitizer.report import (
         finding_object,
@@ -96,6 +96,7 @@ __all__ = [
     "run_mutants",
     "sarif_object",
     "unwritten_outputs",
+    "written_inputs",
 ]
 
 __getattr__ = lazy_names(
@@ -115,7 +116,7 @@ __getattr__ = lazy_names(
             "find_mutants",
             "run_mutants",
         ),
-        "outputs": ("unwritten_outputs",),
+        "outputs": ("unwritten_outputs", "written_inputs"),
         "program": ("check_program", "check_script", "findings_in", "program_options"),
         "report": (
             "finding_object",

@@ -226,6 +226,14 @@ CLASSES: tuple[FindingClass, ...] = (
         needs_operator=True,
     ),
     FindingClass(
+        "MEM-INPUT",
+        "memcheck",
+        "an input changed that is no output",
+        "The caller of the operator still has what it gave, and may give it to the next one. What "
+        "works in place has an output of the name of its input.",
+        needs_operator=True,
+    ),
+    FindingClass(
         "MEM-FREED",
         "memcheck",
         "device memory used after aclrtFree",

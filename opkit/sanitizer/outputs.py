@@ -1,8 +1,9 @@
-"""Outputs that no kernel writes: seen by running an operator on outputs of different content."""
+"""What a launch leaves of its tensors: outputs that nothing writes, inputs that something does."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from opkit.sanitizer.finding import Finding, Location
 from opkit.toolchain import scan_kernels
 
-__all__ = ["unwritten_outputs"]
+__all__ = ["unwritten_outputs", "written_inputs"]
 
 _Array = NDArray[Any]
 
@@ -50,25 +51,57 @@ def unwritten_outputs(
     if not shares:
         return ()
     begin, end, name = spans[0]
-    return (
-        Finding(
-            id="INIT-OUTPUT",
-            message=f"output never written: {', '.join(shares)}",
-            help="copy the results out, those of the last tile too",
-            kernel=kernel,
-            location=_entry(source, kernel),
-            other=None,
-            block=0,
-            other_block=0,
-            sub_core="",
-            sub_block=0,
-            instruction=0,
-            space="GM",
-            begin=begin,
-            end=end,
-            count=1,
-            allocation=f"output {name}",
-        ),
+    found = _of_launch(
+        "INIT-OUTPUT",
+        f"output never written: {', '.join(shares)}",
+        "copy the results out, those of the last tile too",
+        kernel=kernel,
+        source=source,
+    )
+    return (replace(found, begin=begin, end=end, allocation=f"output {name}"),)
+
+
+def written_inputs(names: Sequence[str], *, kernel: str, source: Path) -> tuple[Finding, ...]:
+    """Return a finding for each input that a launch has changed and that is no output.
+
+    Args:
+        names: of these inputs.
+        kernel, source: its name and file.
+    """
+    return tuple(
+        replace(
+            _of_launch(
+                "MEM-INPUT",
+                f"the kernel writes to its input {name}, which the operator does not give back",
+                f"write to an output, or give the operator an output of the name {name}",
+                kernel=kernel,
+                source=source,
+            ),
+            allocation=f"input {name}",
+        )
+        for name in names
+    )
+
+
+def _of_launch(id: str, message: str, help: str, *, kernel: str, source: Path) -> Finding:
+    """Return a finding of a whole launch, at the kernel's entry."""
+    return Finding(
+        id=id,
+        message=message,
+        help=help,
+        kernel=kernel,
+        location=_entry(source, kernel),
+        other=None,
+        block=0,
+        other_block=0,
+        sub_core="",
+        sub_block=0,
+        instruction=0,
+        space="GM",
+        begin=0,
+        end=0,
+        count=1,
+        allocation="",
     )
 
 

@@ -74,6 +74,7 @@ class LibraryApart:
         folders = {"artifact": folder_of(folder)}
         work = Work(_begin, (chip, timeout_seconds), folders, most_bytes=_MOST_BYTES)
         self._crew = LocalExecutor(1, plain=True).open(work)
+        self._changed: list[str] = []
         self._ask(None)
 
     def close(self) -> None:
@@ -98,10 +99,15 @@ class LibraryApart:
         now = runtime.configuration()
         request = _Request(op_type, inputs, attrs, dtypes, out_shape, out_dtype, now)
         answer = self._ask(request)
+        self._changed = [str(name) for name in answer.get("changed") or ()]
         try:
             return list(read_value(answer["outputs"]))
         except (KeyError, TypeError, ValueError) as error:
             raise LaunchLost(Lost("writing into opkit's own pipe", 1)) from error
+
+    def changed_inputs(self) -> list[str]:
+        """Return the inputs that the kernel of the last launch has changed, by name."""
+        return self._changed
 
     def _ask(self, request: _Request | None) -> dict[str, Any]:
         (found,) = self._crew.run([request])
@@ -129,7 +135,7 @@ def _begin(
                 return {}
             if runtime.configuration() != request.configuration:
                 runtime.configure(**asdict(request.configuration))
-            with runtime.time_limit(timeout_seconds):
+            with runtime.time_limit(timeout_seconds, counts_host=True):
                 outputs = opened[0].run(
                     request.op_type,
                     request.inputs,
@@ -138,7 +144,8 @@ def _begin(
                     out_shape=request.out_shape,
                     out_dtype=request.out_dtype,
                 )
-            return {"outputs": plain_value(list(outputs))}
+            changed = opened[0].changed_inputs()
+            return {"outputs": plain_value(list(outputs)), "changed": changed}
         # Whatever it is, it goes out as plain values: no other would be read.
         except Exception as error:
             return _plain_error(portable_error(error, traceback.format_exc()))

@@ -1,17 +1,21 @@
-"""Which tiling key each case takes, and cases for the keys that the usual shapes do not reach.
+"""Which tiling each case has, and cases for tilings that the usual shapes do not reach.
 
 A kernel is several kernels, one a tiling key, and the operator's host code chooses by the shapes:
 a branch that no case takes is a branch that nobody has tested. Shapes from short to long are put
-to the tiling function, which runs without the kernel, until each key has a case.
+to the tiling function, which runs without the kernel, until each key has a case. So it is with
+what kernels do by their tiling data, several tiles or a tail: the data are words of unknown
+meaning, and a word that is 0, 1, a multiple of 8 or another number is another state of each.
 """
 
 from __future__ import annotations
 
 import math
+import re
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -40,6 +44,9 @@ _MOST_BYTES = 1 << 26
 """Of the inputs of a case that is made for a tiling key."""
 _SECONDS = 120.0
 """What the host code of one combination of data types may take for all shapes."""
+_BY_DATA = re.compile(r"\b(?:if|switch)\s*\([^;{}]*\b[tT]iling\w*\s*(?:\.|->)")
+_MOST_FOR_DATA = 4
+"""Cases for tiling data alone, of a combination of data types."""
 # Several rows a core first: more of the branch runs.
 _ROWS = (97, 3, 1, 5003)
 _LENGTHS = (1, 8, 67, 500, 1031, 5003, 20011, 50021, 200003, 1000003)
@@ -94,14 +101,16 @@ def cases_of_branches(
 
 
 def names_branches(project: Project, spec: OpSpec) -> bool:
-    """Whether the text of an operator's kernel has branches by the tiling key."""
+    """Whether the text of an operator's kernel has branches by the tiling key, or by its data."""
     from opkit.toolchain import included_texts
 
     source = project.kernel_source(spec)
     if not source.is_file():
         return False
     texts = included_texts(source.read_text(errors="replace"), source.parent, ())
-    return any("TILING_KEY" in text or "ASCENDC_TPL" in text for text in texts)
+    return any(
+        "TILING_KEY" in text or "ASCENDC_TPL" in text or _BY_DATA.search(text) for text in texts
+    )
 
 
 def with_every_branch(
@@ -113,7 +122,7 @@ def with_every_branch(
     *,
     seed: int = 0,
 ) -> tuple[tuple[Case, ...], tuple[Untaken, ...]]:
-    """Return cases with one more for each tiling key that none takes, and the keys that stay so.
+    """Return cases with more for tilings that none has, and the tiling keys that none takes then.
 
     The tiling functions run in a process of their own, which they may end.
 
@@ -157,33 +166,49 @@ def _begin(
     folder = folders["artifact"]
     library = runtime.open(folder)
 
-    def key_of(case: Case) -> int | None:
+    def states_of(case: Case) -> frozenset[_State]:
         names = [dtype.name for dtype in case.dtypes[: len(case.shapes)]]
         try:
-            return library.tiling_key(case.op, _inputs(case), dict(case.attrs), names)
+            return _states(*library.tiling(case.op, _inputs(case), dict(case.attrs), names))
         except OpkitError:
-            return None
+            return frozenset()
 
     def look(asked: _Asked) -> tuple[tuple[Case, ...], Untaken | None]:
         case = asked.cases[0]
         dtypes = tuple(dtype.name for dtype in case.dtypes)
         keys = _keys(folder, asked.spec, dtypes)
-        if len(keys) < 2:
-            return (), None
-        taken = {key_of(case) for case in asked.cases}
-        added = []
+        keys = keys if len(keys) > 1 else set()
+        taken = frozenset[_State]().union(*map(states_of, asked.cases))
+        added, for_data = [], 0
         for more in asked.more:
-            if keys <= taken:
-                break
-            key = key_of(more)
-            if key in keys - taken:
-                taken.add(key)
+            fresh = states_of(more) - taken
+            is_of_key = any(place == _KEY and value in keys for place, value in fresh)
+            if is_of_key or (fresh and for_data < _MOST_FOR_DATA):
+                for_data += not is_of_key
+                taken |= fresh
                 added.append(more)
-        missing = tuple(sorted(keys - taken))
-        found = Untaken(asked.spec.op, dtypes, missing, tuple(sorted(keys & taken)))
+        have = {value for place, value in taken if place == _KEY}
+        missing = tuple(sorted(keys - have))
+        found = Untaken(asked.spec.op, dtypes, missing, tuple(sorted(keys & have)))
         return tuple(added), found if missing else None
 
     return look
+
+
+_State: TypeAlias = tuple[int, int]
+"""Where in a tiling, and what kind of number stands there."""
+_KEY, _BLOCKS = -1, -2
+
+
+def _states(key: int, blocks: int, data: bytes) -> frozenset[_State]:
+    """Return what a tiling is to a kernel that chooses by it."""
+    words = struct.unpack_from(f"<{len(data) // 4}I", data)
+    kinds = [(at, _kind(word)) for at, word in enumerate(words)]
+    return frozenset([(_KEY, key), (_BLOCKS, min(blocks, 2)), *kinds])
+
+
+def _kind(word: int) -> int:
+    return word if word < 2 else 2 + bool(word % 8)
 
 
 def _keys(folder: Path, spec: OpSpec, dtypes: tuple[str, ...]) -> set[int]:

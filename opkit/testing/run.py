@@ -290,7 +290,22 @@ def _attempt(
                 verdict = Verdict.HALF
     except OpkitError as error:
         return _stopped(case, error, seconds)
-    return CaseResult(case, verdict, outputs, "", seconds)
+    return _with_inputs_kept(CaseResult(case, verdict, outputs, "", seconds), library, spec)
+
+
+def _with_inputs_kept(result: CaseResult, library: Library, spec: OpSpec) -> CaseResult:
+    """Return the result, a failure where the kernel has changed an input that is no output.
+
+    Nobody who calls the operator expects that. An OpDef's operator may mean it: there it is told.
+    """
+    # Not every library knows: one that a test has made up runs no kernel.
+    changed: Sequence[str] = getattr(library, "changed_inputs", tuple)()
+    if not changed:
+        return result
+    names = ", ".join(changed)
+    message = f"the kernel writes to its input {names}, which the operator does not give back"
+    verdict = Verdict.FAIL if is_prototype(spec) else result.verdict
+    return replace(result, verdict=verdict, message=message)
 
 
 def is_refusal(case: Case, spec: OpSpec, error: OpkitError) -> bool:

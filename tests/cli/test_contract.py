@@ -368,7 +368,7 @@ except LaunchLost as error:
     argv = [sys.executable, "-c", launch, str(project / "build" / "opkit")]
     blocked = subprocess.run(argv, stderr=subprocess.PIPE, text=True, timeout=100, check=True)
     assert "a call of this machine that does not come back" in blocked.stderr
-    assert "ended by the limit of a launch's time" in blocked.stderr
+    assert "ended by the limit of its time" in blocked.stderr
 
 
 # What each command does while a kernel goes on for ever; empty: it launches none.

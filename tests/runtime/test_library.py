@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import struct
 import subprocess
 import sys
 import textwrap
@@ -16,6 +17,7 @@ import pytest
 
 from opkit import runtime
 from opkit.errors import HostRefusal, KernelFault, SetupError, UsageError
+from opkit.sanitizer import Check
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -191,6 +193,27 @@ def test_a_launch_that_does_nothing_is_a_fault_where_outputs_have_elements(
         library.run("ScaleAdd", [X])
     (empty,) = library.run("ScaleAdd", [X[:0]])
     assert empty.size == 0
+
+
+@pytest.mark.parametrize("watch", ["poison", "checks"])
+def test_an_input_that_the_kernel_changes_is_named(build_artifact, kernel_text, watch: str) -> None:
+    stores = changed(kernel_text, "out[i] = static_cast", "in[i] = 7, out[i] = static_cast")
+    library = runtime.open(build_artifact(kernel=stores))
+    library.run("ScaleAdd", [X])
+    assert library.changed_inputs() == []
+    if watch == "poison":
+        runtime.configure(poison=True)
+        library.run("ScaleAdd", [X])
+    else:
+        with Check():
+            library.run("ScaleAdd", [X])
+    assert library.changed_inputs() == ["x"]
+
+
+def test_what_a_tiling_function_sets_is_told_without_a_launch(scale_add) -> None:
+    found = runtime.open(scale_add).tiling("ScaleAdd", [X], {"scale": 0.5})
+    assert found.blocks > 0
+    assert found.data[:8] == struct.pack("<If", X.size, 0.5)
 
 
 def test_a_tiling_struct_larger_than_what_tiling_wrote_is_a_fault(

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opkit.sanitizer import Finding, unwritten_outputs
+from opkit.sanitizer import Finding, unwritten_outputs, written_inputs
 
 
 def look(before: object, after: object, tmp_path: Path) -> tuple[Finding, ...]:
@@ -49,3 +49,12 @@ def test_an_output_with_values_costs_no_second_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [0])
 def test_an_empty_output_is_written(tmp_path: Path, count: int) -> None:
     assert look([0] * count, [0] * count, tmp_path) == ()
+
+
+def test_an_input_that_a_launch_changes_is_found_at_the_kernel(tmp_path: Path) -> None:
+    source = tmp_path / "twice.cpp"
+    source.write_text('extern "C" __global__ __aicore__ void twice(GM_ADDR x) {}\n')
+    (found,) = written_inputs(["x"], kernel="twice", source=source)
+    assert (found.id, found.allocation) == ("MEM-INPUT", "input x")
+    assert found.location is not None and found.location.line == 1
+    assert written_inputs([], kernel="twice", source=source) == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import struct
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -43,10 +44,12 @@ def look(
 ) -> tuple[tuple[Any, ...], Untaken | None]:
     """Return what is added to cases of short rows, and the keys that stay untaken."""
 
-    def tiling_key(op: str, inputs: Any, attrs: Any, dtypes: Any) -> int:
-        return int(tiling(*inputs[0].shape))
+    def tile(op: str, inputs: Any, attrs: Any, dtypes: Any) -> tuple[int, int, bytes]:
+        found = tiling(*inputs[0].shape)
+        key, *words = found if isinstance(found, tuple) else (int(found),)
+        return key, 1, struct.pack(f"<{len(words)}I", *words)
 
-    library = SimpleNamespace(tiling_key=tiling_key)
+    library = SimpleNamespace(tiling=tile)
     monkeypatch.setattr("opkit.runtime.open", lambda folder: library, raising=False)
     monkeypatch.setattr("opkit.runtime.configure", lambda chip: None, raising=False)
     monkeypatch.setattr(branches, "_keys", lambda folder, spec, dtypes: keys)
@@ -83,6 +86,26 @@ def test_a_kernel_of_one_key_gets_no_further_case(
     assert look(spec, monkeypatch, lambda *shape: 1, keys={0}) == ((), None)
 
 
+# A kernel was right for one tile a row and for whole blocks alone, and passed.
+def test_each_kind_of_number_in_the_tiling_data_gets_a_case(
+    spec: OpSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tiling(*shape: int) -> tuple[int, int, int]:
+        return 0, max(1, shape[-1] // 10000), 40
+
+    added, untaken = look(spec, monkeypatch, tiling, keys=set())
+    assert [case.shape for case in added] == [(97, 20011)]
+    assert untaken is None
+
+
+def test_cases_for_tiling_data_are_few(spec: OpSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    def tiling(*shape: int) -> tuple[int, ...]:
+        return 0, *((shape[-1] >> bit) & 1 for bit in range(20))
+
+    added, _ = look(spec, monkeypatch, tiling, keys=set())
+    assert len(added) == 4
+
+
 def test_shapes_of_keys_fit_into_memory(spec: OpSpec) -> None:
     sizes = [case.shape[0] * case.shape[1] * 4 for case in cases_of_branches(spec)]
     assert sizes
@@ -95,6 +118,10 @@ def test_only_a_kernel_that_asks_for_its_key_is_looked_at(tmp_path: Path, spec: 
     assert not names_branches(project, spec)  # type: ignore[arg-type]
     kernel.write_text('#include "body.h"\n')
     (tmp_path / "body.h").write_text("void f() { if (TILING_KEY_IS(1)) {} }\n")
+    assert names_branches(project, spec)  # type: ignore[arg-type]
+    (tmp_path / "body.h").write_text("void f() { for (i = 0; i < tiling.tiles; ++i) {} }\n")
+    assert not names_branches(project, spec)  # type: ignore[arg-type]
+    (tmp_path / "body.h").write_text("void f() { if (i == tilingData.tiles - 1) {} }\n")
     assert names_branches(project, spec)  # type: ignore[arg-type]
 
 

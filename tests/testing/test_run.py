@@ -116,6 +116,16 @@ def test_the_kernel_gets_its_op_type_attributes_and_input_dtypes(
     assert library.calls == [("Scale", {"factor": 2.0}, ["bfloat16"])]
 
 
+# Its outputs are right: it passed, and whoever gave the input found another one.
+def test_a_kernel_that_changes_its_input_fails(
+    run: Run, fake_library: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fake_library, "changed_inputs", lambda self: ["x"], raising=False)
+    report = run(doubled)
+    assert {result.verdict for result in report.results} == {Verdict.FAIL}
+    assert "writes to its input x" in report.results[0].message
+
+
 def test_a_result_that_was_never_written_fails(run: Run) -> None:
     report = run(lambda x: [np.full_like(x, np.nan)], only="float16-2x3x17 and not bfloat16")
     assert verdicts(report) == {Verdict.FAIL}

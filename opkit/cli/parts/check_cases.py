@@ -96,7 +96,7 @@ def run_checks(
 
 def _begin(setup: _Setup, folders: Mapping[str, Path]) -> Callable[[Case], CheckedCase | _Refused]:
     from opkit import runtime
-    from opkit.sanitizer import unwritten_outputs
+    from opkit.sanitizer import unwritten_outputs, written_inputs
     from opkit.testing import is_refusal, launch_of
 
     runtime.configure(setup.chip, allow_raw_writes=setup.settings.allow_raw_writes)
@@ -125,12 +125,15 @@ def _begin(setup: _Setup, folders: Mapping[str, Path]) -> Callable[[Case], Check
                 raise
             refusals.append(error)
             return ()
+        changed = runtime.changed_inputs() if "memcheck" in setup.settings.tools else []
+        found = written_inputs(changed, kernel=spec.name, source=source)
         if "initcheck" not in setup.settings.tools:
-            return ()
+            return found
         names = [tensor.name for tensor in spec.outputs]
         if len(names) != len(outputs):
             names = [f"output {index}" for index in range(len(outputs))]
-        return unwritten_outputs(names, outputs, run_poisoned, kernel=spec.name, source=source)
+        unwritten = unwritten_outputs(names, outputs, run_poisoned, kernel=spec.name, source=source)
+        return (*found, *unwritten)
 
     def check(case: Case) -> CheckedCase | _Refused:
         refusals.clear()

@@ -111,7 +111,7 @@ PYBIND11_MODULE(_emulator, module) {
              "Set what later launches run on; threads 0 means one for each host core.");
   module.def("configuration", &opkit::configuration, "Return what launches run on.");
   py::class_<opkit::TimeLimit>(module, "TimeLimit", "Ends launches of which no core has ended for so many seconds.")
-      .def(py::init<double>(), py::arg("seconds"));
+      .def(py::init<double, bool>(), py::arg("seconds"), py::arg("counts_host") = false);
   module.def(
       "fault_ids",
       [] {

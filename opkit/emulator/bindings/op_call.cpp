@@ -284,23 +284,25 @@ class Library {
     return result;
   }
 
-  /// The key that the tiling function sets for a call.
-  uint64_t tiling_key(const std::string& op_type, const py::sequence& inputs, const std::vector<int32_t>& dtypes,
-                      const py::dict& attributes) {
+  /// The key, the blocks and the data that the tiling function sets for a call.
+  py::tuple tiling(const std::string& op_type, const py::sequence& inputs, const std::vector<int32_t>& dtypes,
+                   const py::dict& attributes) {
     const Tensors tensors = Tensors::of(inputs, dtypes);
     const Attrs attrs(attributes);
     const opkit_call call = tensors.call_with(attrs);
-    uint64_t key = 0;
+    opkit_tiling found{};
+    std::string data;
     opkit_plan* prepared = nullptr;
     opkit_status status;
     {
       const py::gil_scoped_release release;
       status = opkit_prepare(library_, op_type.c_str(), &call, &prepared);
       const std::unique_ptr<opkit_plan, decltype(&opkit_plan_destroy)> plan(prepared, &opkit_plan_destroy);
-      if (status == OPKIT_OK) status = opkit_plan_tiling_key(plan.get(), &key);
+      if (status == OPKIT_OK) status = opkit_plan_tiling(plan.get(), &found);
+      if (status == OPKIT_OK) data.assign(reinterpret_cast<const char*>(found.data), found.size_bytes);
     }
     check_status(status);
-    return key;
+    return py::make_tuple(found.key, found.blocks, py::bytes(data));
   }
 
   /// Infers the outputs once, lets `allocate` make them of their (shape, dtype number) pairs, and runs the operator.
@@ -356,8 +358,8 @@ void bind_op_call(py::module_& module) {
       .def("infer", &Library::infer, py::arg("op_type"), py::arg("inputs"), py::arg("dtypes"), py::arg("attrs"),
            py::arg("expected") = Expected(),
            "Return (shape, ge::DataType number) of each output; absent optional inputs are None, dynamic ones lists.")
-      .def("tiling_key", &Library::tiling_key, py::arg("op_type"), py::arg("inputs"), py::arg("dtypes"),
-           py::arg("attrs"), "Return the key that the operator's tiling function sets for a call.")
+      .def("tiling", &Library::tiling, py::arg("op_type"), py::arg("inputs"), py::arg("dtypes"), py::arg("attrs"),
+           "Return the key, the blocks and the data that the operator's tiling function sets for a call.")
       .def("run", &Library::run, py::arg("op_type"), py::arg("inputs"), py::arg("dtypes"), py::arg("attrs"),
            py::arg("expected"), py::arg("allocate"),
            "Run an operator and return what `allocate` made of its (shape, dtype number) pairs.");

@@ -115,8 +115,16 @@ OPKIT_API opkit_status opkit_plan_check_outputs(const opkit_plan* plan, const op
 /// Runs the tiling function: the bytes of workspace that the kernel wants.
 OPKIT_API opkit_status opkit_plan_workspace(opkit_plan* plan, uint64_t* size_bytes);
 
-/// Runs the tiling function: the key that it sets. Of a plan that launches nothing: OPKIT_USAGE.
-OPKIT_API opkit_status opkit_plan_tiling_key(opkit_plan* plan, uint64_t* tiling_key);
+/// What a tiling function has set.
+typedef struct opkit_tiling {
+  uint64_t key;
+  uint32_t blocks;
+  const uint8_t* data;  ///< the plan's own
+  uint64_t size_bytes;
+} opkit_tiling;
+
+/// Runs the tiling function. Of a plan that launches nothing: OPKIT_USAGE.
+OPKIT_API opkit_status opkit_plan_tiling(opkit_plan* plan, opkit_tiling* tiling);
 
 /// Runs the kernel, after tiling where that has not been done. A null `workspace` is replaced by memory of its own.
 OPKIT_API opkit_status opkit_plan_run(opkit_plan* plan, const opkit_tensor* outputs, size_t output_count,

@@ -85,6 +85,7 @@ class OPKIT_API Device {
   /// Observers attached to every later launch, beside those that the configuration asks for.
   void attach(Observer* observer);
   void detach(Observer* observer);
+  bool is_watched() const;
   /// Tells observers that a part of the last launch's global memory has been copied to where its caller has it.
   void tell_moved(const void* from, const void* to, uint64_t bytes);
 

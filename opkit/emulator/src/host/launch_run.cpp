@@ -168,7 +168,7 @@ void fill(void* data, uint64_t size_bytes, const InitialValue& value) {
   }
 }
 
-/// Inputs that the last poisoned launch on this thread has written to, by name.
+/// Inputs that the last poisoned or watched launch on this thread has written to, by name.
 thread_local std::vector<std::string> changed_inputs;
 
 /// What an input holds before a launch.
@@ -328,9 +328,10 @@ LaunchRecord run_kernel(const KernelEntry& kernel, const BoundCall& call, const 
   launch.tiling_key = tiling.tiling_key;
   launch.chooses_branch = true;
   launch.gm = sorted_ranges(std::move(ranges));
-  // Launches that a verdict is made of are poisoned: only they pay for the copies.
+  // Launches that a verdict is made of are poisoned or watched: only they pay for the copies.
+  const bool keeps_inputs = poisons || Device::get().is_watched();
   std::vector<InputBytes> inputs_before;
-  for (size_t i = 0; poisons && i < input_data.size(); ++i) {
+  for (size_t i = 0; keeps_inputs && i < input_data.size(); ++i) {
     const bool is_output = std::any_of(call.outputs().begin(), call.outputs().end(), [&](const auto& output) {
       return outputs[&output - call.outputs().data()].data == input_data[i];
     });

@@ -216,13 +216,14 @@ opkit_status opkit_plan_workspace(opkit_plan* plan, uint64_t* size_bytes) {
   });
 }
 
-opkit_status opkit_plan_tiling_key(opkit_plan* plan, uint64_t* tiling_key) {
+opkit_status opkit_plan_tiling(opkit_plan* plan, opkit_tiling* tiling) {
   return opkit::host::guarded([&] {
     if (plan->is_empty()) {
       opkit::host::fail(OPKIT_USAGE, "[" + plan->call.entry().type + "] its outputs are empty: nothing is launched");
     }
     plan->tile();
-    *tiling_key = plan->tiling->tiling_key;
+    const auto& set = *plan->tiling;
+    *tiling = {set.tiling_key, set.block_dim, set.data.data(), set.data.size()};
     return OPKIT_OK;
   });
 }

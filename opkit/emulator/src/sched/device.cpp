@@ -197,6 +197,11 @@ void Device::detach(Observer* observer) {
   observers.erase(std::remove(observers.begin(), observers.end(), observer), observers.end());
 }
 
+bool Device::is_watched() const {
+  std::lock_guard<std::mutex> guard(state_->launch_lock);
+  return !state_->observers.empty();
+}
+
 void Device::tell_moved(const void* from, const void* to, uint64_t bytes) {
   std::lock_guard<std::mutex> guard(state_->launch_lock);
   for (Observer* observer : state_->observers) {

@@ -18,13 +18,13 @@ constexpr double kGraceSeconds = 5;
 /// As of `timeout`; opkit/executor/local.py knows it.
 constexpr int kTimeLimitExitCode = 124;
 
-/// A call into the system that blocks starts again behind each signal: no signal ends it.
-[[noreturn]] void end_process(double seconds) {
+/// A call into the system that blocks starts again behind each signal: no signal ends it; host code, none either.
+[[noreturn]] void end_process(double seconds, bool is_in_kernel) {
   char text[256];
-  const int size = std::snprintf(text, sizeof text,
-                                 "error: no core has ended for %g s, and the kernel is in a call of this machine that "
-                                 "does not come back: the process ends\n",
-                                 seconds);
+  const int size =
+      std::snprintf(text, sizeof text, "error: %s %g s%s: the process ends\n",
+                    is_in_kernel ? "no core has ended for" : "the operator's host code has run for", seconds,
+                    is_in_kernel ? ", and the kernel is in a call of this machine that does not come back" : "");
   // Not through stdio: the kernel may hold its lock.
   if (write(STDERR_FILENO, text, static_cast<size_t>(size)) < 0) _exit(kTimeLimitExitCode);
   _exit(kTimeLimitExitCode);
@@ -32,7 +32,8 @@ constexpr int kTimeLimitExitCode = 124;
 
 }  // namespace
 
-TimeLimit::TimeLimit(double seconds) : seconds_(seconds), thread_([this] { watch(); }) {}
+TimeLimit::TimeLimit(double seconds, bool counts_host)
+    : seconds_(seconds), counts_host_(counts_host), thread_([this] { watch(); }) {}
 
 TimeLimit::~TimeLimit() {
   {
@@ -52,13 +53,16 @@ void TimeLimit::watch() {
   while (!end_.wait_for(guard, look, [this] { return is_over_; })) {
     hurry_interrupted_launch();
     const LaunchProgress now = launch_progress();
-    if (now.steps != seen.steps || now.is_running != seen.is_running || !now.is_running) {
+    const bool counts = now.is_running || counts_host_;
+    if (now.steps != seen.steps || now.is_running != seen.is_running || !counts) {
       seen = now;
       since = Clock::now();
     } else if (Clock::now() - since >= std::chrono::duration<double>(seconds_)) {
       // Again at each look until it has ended: a core may be where it cannot leave.
-      stop_launch(seconds_);
-      if (Clock::now() - since >= std::chrono::duration<double>(seconds_ + kGraceSeconds)) end_process(seconds_);
+      if (now.is_running) stop_launch(seconds_);
+      if (Clock::now() - since >= std::chrono::duration<double>(seconds_ + kGraceSeconds)) {
+        end_process(seconds_, now.is_running);
+      }
     }
   }
 }

@@ -12,7 +12,8 @@ namespace opkit {
 /// While it lives, ends every launch of which no core has ended for so long; see stop_launch().
 class OPKIT_API TimeLimit {
  public:
-  explicit TimeLimit(double seconds);
+  /// `counts_host`: what runs while no launch does is limited, too, as it is an operator's host code.
+  explicit TimeLimit(double seconds, bool counts_host = false);
   ~TimeLimit();
   TimeLimit(const TimeLimit&) = delete;
   TimeLimit& operator=(const TimeLimit&) = delete;
@@ -21,6 +22,7 @@ class OPKIT_API TimeLimit {
   void watch();
 
   double seconds_;
+  bool counts_host_;
   bool is_over_ = false;
   std::mutex lock_;
   std::condition_variable end_;
