@@ -242,7 +242,7 @@ class LocalCrew(Crew):
                 del process.waiting[index]
                 yield index, result
 
-    def _message(self, data: bytes) -> Any:
+    def _message(self, data: bytes | bytearray) -> Any:
         try:
             return self._read(data)
         # What is no pickle is anything to the library.

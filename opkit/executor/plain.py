@@ -24,7 +24,7 @@ def plain_array(array: np.ndarray[Any, Any]) -> Plain:
     whole = np.ascontiguousarray(array)
     if whole.dtype.hasobject:
         raise TypeError("an array of objects goes to no other process")
-    return (_ARRAY, whole.dtype.str, tuple(array.shape), pickle.PickleBuffer(whole))
+    return (_ARRAY, whole.dtype.str, tuple(array.shape), pickle.PickleBuffer(whole.data))
 
 
 def read_array(value: Plain) -> np.ndarray[Any, Any]:

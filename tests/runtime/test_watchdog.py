@@ -22,7 +22,7 @@ def test_host_code_that_never_comes_back_ends_its_process(build_artifact, host_t
     # It went on to the limit of the whole case, 220 s with --timeout 10, three times.
     place = "  context->SetBlockDim("
     assert place in host_text
-    hangs = host_text.replace(place, f"  for (volatile int i = 0;;) {{ i = 0; }}\n{place}")
+    hangs = host_text.replace(place, f"  for (volatile int i = 0; i == 0;) {{}}\n{place}")
     folder = build_artifact(host=hangs)
     done = subprocess.run(
         [sys.executable, "-c", CALL, str(folder)], capture_output=True, text=True, check=False
