@@ -321,7 +321,7 @@ class _PlainValues(pickle.Unpickler):
         raise pickle.UnpicklingError(f"{module}.{name} is no plain value")
 
 
-def _plain(data: bytes) -> Any:
+def _plain(data: bytes | bytearray) -> Any:
     return _PlainValues(io.BytesIO(data)).load()
 
 
