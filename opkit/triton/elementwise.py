@@ -734,6 +734,33 @@ def _math(lowering: Lowering, operation: Operation) -> None:
     lowering.set(operation, Stored(kind, result))
 
 
+@lowers("arith.remf")
+def _remainder(lowering: Lowering, operation: Operation) -> None:
+    kind = operation.result_types[0]
+    shape = kind.shape or (1,)
+    wide = Type("f32", shape)
+    buffers = [
+        lowering.stored(Splat(wide, Scalar(Type("f32"), value.text)))
+        if isinstance(value, Scalar)
+        else widened(lowering, value)
+        for value in lowering.given(operation)
+    ]
+    writer = lowering.writer
+    lowering.needs_library = True
+    target = writer.buffer("f32", wide.count)
+    space = writer.buffer("i1", 4 * 4 * max(wide.count, 64))
+    left, right = (each.name for each in buffers)
+    writer.on("any")
+    writer.line(f"Fmod({target.name}, {left}, {right}, {space.name}, {wide.count});")
+    writer.pipe = "any"
+    result = narrowed(lowering, target, Type(kind.element, shape))
+    if kind.shape is None:
+        writer.on("S")
+        lowering.set(operation, lowering.new_scalar(kind, f"get({result.name}, 0)"))
+        return
+    lowering.set(operation, Stored(kind, result))
+
+
 @lowers("tt.clampf")
 def _clamp(lowering: Lowering, operation: Operation) -> None:
     value, low, high = operation.operands

@@ -126,6 +126,26 @@ def _relaxed() -> Iterator[None]:
 
             return descriptor(self, base, shape, strides, block_shape, padding_option)
 
+        def logical_and(self, input: Any, other: Any) -> Any:
+            return super().logical_and(self._truth(input), self._truth(other))
+
+        def logical_or(self, input: Any, other: Any) -> Any:
+            return super().logical_or(self._truth(input), self._truth(other))
+
+        def not_(self, input: Any) -> Any:
+            return super().not_(self._truth(input))
+
+        def _truth(self, value: Any) -> Any:
+            # Of numbers their being other than zero, as `and` of the language has it.
+            value = self.to_tensor(value)
+            return value if value.type.scalar.is_int1() else self.not_equal(value, 0)
+
+        def histogram(self, input: Any, num_bins: int, mask: Any) -> Any:
+            if input.dtype.is_int() and input.dtype.primitive_bitwidth != 32:
+                kind = core.block_type(core.int32, input.shape)
+                return super().histogram(self.cast(input, kind), num_bins, mask)
+            return super().histogram(input, num_bins, mask)
+
         def _str_to_dot_input_precision(self, input_precision: str) -> Any:
             # Products are exact sums of the operands' own digits whatever is allowed.
             if input_precision.lower() == "hf32":
@@ -158,7 +178,7 @@ def _at_line(function: Any, error: Any) -> TritonError:
     file = function.fn.__code__.co_filename
     source = getattr(error, "src", None)
     # The error may lie in another function that this one calls: its text says which.
-    first = function.starting_line_number
+    first = function.def_file_line_number
     if source is not None and source != function.src:
         found = _place_of(function, source)
         if found is not None:
@@ -178,10 +198,10 @@ def _place_of(function: Any, source: str) -> tuple[str, int] | None:
             continue
         seen.add(id(each))
         if each.src == source:
-            return each.fn.__code__.co_filename, each.starting_line_number
+            return each.fn.__code__.co_filename, each.def_file_line_number
         waiting += [
             value
             for value in each.get_capture_scope().values()
-            if hasattr(value, "starting_line_number") and hasattr(value, "src")
+            if hasattr(value, "def_file_line_number") and hasattr(value, "src")
         ]
     return None

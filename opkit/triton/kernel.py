@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from opkit.chips import Chip
 
-from . import control, elementwise, memory, reductions, shapes  # noqa: F401
+from . import control, elementwise, memory, products, reductions, shapes  # noqa: F401
 from .lowering import Lowering
+from .products import product_tiling, product_types
 from .ttir import Module
 from .values import COMPUTED, STORED, Scalar
 from .writer import place_buffers
@@ -62,28 +63,31 @@ def kernel_text(module: Module, chip: Chip) -> KernelText:
     addresses, used = place_buffers(writer, (), room)
     grid = [f"{start}_{axis}" for start in ("program", "grid") for axis in "xyz"]
     head = ", ".join([*given, *(f"int32_t {each}" for each in grid)])
+    if lowering.products:
+        head += ", Products& products"
     lines = [
         '#include "kernel_operator.h"',
         '#include "tile.h"',
+        *(['#include "lib/matmul_intf.h"'] if lowering.products else []),
         "using namespace AscendC;",
         "using namespace opkit_tile;",
         "namespace {",
+        *_products(lowering),
         f"__aicore__ inline void program({head}) {{",
         *(f"  {kind} {variable};" for kind, variable in writer.variables),
     ]
     for each, address in addresses.items():
         buffer = writer.buffers[each]
         stored = STORED[buffer.element]
-        count = buffer.size_bytes * buffer.count // max(buffer.count, 1)
         count = buffer.size_bytes // _size(stored)
         lines.append(f"  LocalTensor<{stored}> {each}(TPosition::VECCALC, {address}, {count});")
     lines += writer.lines
-    lines += ["}", "}  // namespace", *_entry(name, parameters)]
+    lines += ["}", "}  // namespace", *_entry(name, parameters, lowering)]
     return KernelText(
         name=name,
         source="\n".join(lines) + "\n",
         parameters=tuple(parameters),
-        mode="vector",
+        mode="mix 1:2" if lowering.products else "vector",
         needs_library=lowering.needs_library,
         ub_bytes=used,
         workspace_bytes=lowering.workspace_bytes,
@@ -97,7 +101,23 @@ def _size(stored: str) -> int:
     )
 
 
-def _entry(name: str, parameters: list[str]) -> list[str]:
+def _products(lowering: Lowering) -> list[str]:
+    """Return what the matrix products of a kernel share: their objects, and a core's workspace."""
+    if not lowering.products:
+        return []
+    lines = ["struct Products {", "  int64_t work;"]
+    for (element, *_), name in lowering.products.items():
+        lines.append(f"  {product_types(element)} {name};")
+    lines.append("};")
+    for (element, m, n, k), name in lowering.products.items():
+        lines.append(f"__aicore__ inline TCubeTiling tiling_of_{name}() {{")
+        lines.append("  TCubeTiling tiling;")
+        lines += [f"  tiling.{field}" for field in product_tiling(element, m, n, k)]
+        lines += ["  return tiling;", "}"]
+    return lines
+
+
+def _entry(name: str, parameters: list[str], lowering: Lowering) -> list[str]:
     head, given = [], []
     for index, parameter in enumerate(parameters):
         if parameter == "pointer":
@@ -113,13 +133,31 @@ def _entry(name: str, parameters: list[str]) -> list[str]:
         "static_cast<int32_t>(task / grid_x / grid_y)",
         *("grid_x", "grid_y", "grid_z"),
     ]
+    cores = "GetBlockNum()"
+    objects: list[str] = []
+    end: list[str] = []
+    if lowering.products:
+        head += ["GM_ADDR system", "GM_ADDR work"]
+        given.append("products")
+        cores = "GetBlockNum() * GetTaskRation()"
+        names = []
+        objects = ["  TPipe pipe;", "  SetSysWorkspace(system);", "  Products products;"]
+        for each in lowering.products.values():
+            objects.append(f"  const TCubeTiling tiling_{each} = tiling_of_{each}();")
+            names += [f"products.{each}", f"&tiling_{each}"]
+            end.append(f"  products.{each}.End();")
+        objects.append(f"  REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), {', '.join(names)});")
+        offset = f"GetBlockIdx() * {lowering.workspace_bytes}LL"
+        objects.append(f"  products.work = reinterpret_cast<int64_t>(work) + {offset};")
     return [
         '#line 1 "the grid"',
         f'extern "C" __global__ __aicore__ void {name}({", ".join(head)}) {{',
+        *objects,
         "  const int64_t tasks = static_cast<int64_t>(grid_x) * grid_y * grid_z;",
-        "  for (int64_t task = GetBlockIdx(); task < tasks; task += GetBlockNum()) {",
+        f"  for (int64_t task = GetBlockIdx(); task < tasks; task += {cores}) {{",
         f"    program({', '.join(given)});",
         "    barrier();",
         "  }",
+        *end,
         "}",
     ]

@@ -16,6 +16,7 @@ from opkit.errors import BuildError
 
 from .front import TritonError, triton_ir
 from .kernel import KernelText, kernel_text
+from .products import SYSTEM_BYTES
 from .ttir import read_module
 
 __all__ = ["SlowKernel", "TritonKernel", "run"]
@@ -27,21 +28,25 @@ class SlowKernel(UserWarning):
 
 # What compiles differently for GPUs or by other backends, and changes no result.
 _OPTION_NAMES = """
-num_warps num_ctas num_stages maxnreg debug sanitize_overflow warmup cluster_dims enable_fp_fusion
-launch_cooperative_grid launch_pdl ptx_options ir_override extern_libs arch num_buffers_warp_spec
-num_consumer_groups reg_dec_producer reg_inc_consumer warp_size allow_fp8e4nv supported_fp8_dtypes
-matrix_instr_nonkdim waves_per_eu kpack instrumentation_mode multibuffer enable_ubuf_saving
-enable_auto_bind_sub_block enable_select_analysis enable_hivm_auto_cv_balance sync_solver
-unit_flag enable_drop_unit_dims enable_flatten enable_auto_vectorize_v2
-auto_vectorize_v2_max_fused_ops_num prevec_max_fused_ops_num inject_barrier_all inject_block_all
-disable_size_align_for_cast enable_mixed_cv limit_auto_multi_buffer_only_for_local_buffer
-limit_auto_multi_buffer_of_local_buffer set_workspace_multibuffer tile_mix_vector_loop
-tile_mix_cube_loop vf_merge_level disable_auto_inject_block_sync enable_vf_fusion
-add_auto_scheduling enable_persistent hfusion_enable_multiple_consumer_fusion optimize_epilogue
-optimize_dynamic_offset enable_mask_fallback_conversion enable_warp_specialization
-enable_nd2nz_on_vector auto_tile_and_bind_subblock auto_blockify_size bisheng_options llvm_version
-kernel_name stream enable_linearize enable_cce_vf_auto_sync enable_cce_vf_remove_membar
-disable_tightly_coupled_buffer_reuse
+add_auto_scheduling allow_fp8e4nv allowed_dot_input_precisions arch auto_blockify_size
+auto_tile_and_bind_subblock auto_vectorize_v2_max_fused_ops_num bisheng_options cluster_dims
+compile_mode compile_on_910_95 debug default_dot_input_precision deprecated_fp8_dtypes
+disable_auto_inject_block_sync disable_fma disable_size_align_for_cast
+disable_tightly_coupled_buffer_reuse enable_auto_bind_sub_block enable_auto_vectorize_v2
+enable_bishengir_simt_optimization enable_cce_vf_auto_sync enable_cce_vf_remove_membar
+enable_drop_unit_dims enable_flatten enable_fp_fusion enable_hivm_auto_cv_balance enable_linearize
+enable_mask_fallback_conversion enable_mixed_cv enable_nd2nz_on_vector enable_persistent
+enable_select_analysis enable_simt_reorder_instruction enable_sync_block_lock enable_ubuf_saving
+enable_vf_fusion enable_warp_specialization extern_libs hfusion_enable_multiple_consumer_fusion
+inject_barrier_all inject_block_all instrumentation_mode ir_override kernel_name kpack
+launch_cooperative_grid launch_pdl limit_auto_multi_buffer_of_local_buffer
+limit_auto_multi_buffer_only_for_local_buffer llvm_version matrix_instr_nonkdim
+max_num_imprecise_acc_default maxnreg mix_mode multibuffer num_buffers_warp_spec
+num_consumer_groups num_ctas num_stages num_warps optimize_dynamic_offset optimize_epilogue
+parallel_mode prevec_max_fused_ops_num ptx_options reg_dec_producer reg_inc_consumer
+sanitize_overflow set_workspace_multibuffer shared_mem_dynamic_size simt_stack_limit stream
+supported_fp8_dtypes sync_solver tile_mix_cube_loop tile_mix_vector_loop unit_flag use_bytecode
+vf_merge_level warmup warp_size waves_per_eu
 """
 _OPTIONS = frozenset(_OPTION_NAMES.split())
 # Those that ask for a way of computing that there is not.
@@ -167,6 +172,11 @@ def _compiled(
     return made
 
 
+def _plain(value: Any) -> Any:
+    """Return a constant of Triton's language as Python's."""
+    return value.value if type(value).__name__ == "constexpr" else value
+
+
 def _key_of(value: object) -> object:
     if hasattr(value, "cache_key"):
         return value.cache_key
@@ -262,7 +272,7 @@ def run(function: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: An
     except TypeError as err:
         raise TritonError(f"{function.__name__}: {err}") from err
     arguments.apply_defaults()
-    bound = arguments.arguments
+    bound = {name: _plain(value) for name, value in arguments.arguments.items()}
     signature, constants = _specialised(function, bound)
     is_debugged = bool(options.get("debug") or getattr(function, "debug", None)) or (
         os.environ.get("TRITON_DEBUG", "0") not in ("", "0")
@@ -292,7 +302,14 @@ def _start(
     given += [np.int32(extent) for extent in grid]
     chip = kernel.native.image.chip
     tasks = grid[0] * grid[1] * grid[2]
-    kernel.native.launch(given, min(tasks, chip.count("cores.aiv")))
+    if kernel.text.mode == "vector":
+        kernel.native.launch(given, min(tasks, chip.count("cores.aiv")))
+        return
+    # Two vector cores ask each cube core.
+    blocks = min((tasks + 1) // 2, chip.count("cores.aic"))
+    system = np.empty(SYSTEM_BYTES, np.uint8)
+    work = np.empty(2 * blocks * kernel.text.workspace_bytes, np.uint8)
+    kernel.native.launch([*given, system, work], blocks)
 
 
 def _check_device(value: object) -> None:

@@ -60,8 +60,8 @@ class Lowering:
             for function in module.functions.values()
             for each in all_operations(function)
         )
-        self.products: list[str] = []
-        """C++ types of the matrix products' objects."""
+        self.products: dict[tuple[str, int, int, int], str] = {}
+        """Matrix products: an object for each element and each (m, n, k)."""
         self.workspace_bytes = 0
         """Global memory that each core needs for itself."""
         self.needs_library = False
@@ -83,6 +83,11 @@ class Lowering:
         """Name an operation's results."""
         for name, value in zip(operation.results, values, strict=True):
             self.values[name] = value
+
+    def matrix_product(self, element: str, m: int, n: int, k: int) -> str:
+        """Return the name of the object that multiplies tiles of these extents."""
+        self.needs_library = True
+        return self.products.setdefault((element, m, n, k), f"product_{len(self.products)}")
 
     def refuse(self, message: str, *, help: str | None = None) -> TritonError:
         """Return the error that something has no kernel, at the line of the Python."""

@@ -202,8 +202,8 @@ def place_buffers(
 ) -> tuple[dict[str, int], int]:
     """Return the address of each place in UB, and how many bytes are used.
 
-    A place is taken from the first line that names it to the last, and to the end of loops that it
-    goes into.
+    A place is taken from the first line that names it to the last, and all through loops that it
+    goes into or comes out of.
 
     Raises:
         TritonError: they do not fit; says at which line how many bytes are asked.
@@ -230,6 +230,9 @@ def place_buffers(
         for name in first:
             if first[name] < begin <= last[name] < end:
                 last[name] = end
+            # What a loop fills round by round, and is read behind it, no other round may overwrite.
+            if begin <= first[name] < end <= last[name]:
+                first[name] = begin
     addresses: dict[str, int] = {}
     used = 0
     living: list[str] = []

@@ -154,6 +154,24 @@ def test_reductions_along_each_axis(rng: np.random.Generator, rows: int, columns
 
 
 @triton.jit
+def greatest_kernel(x, out, M: tl.constexpr, N: tl.constexpr):
+    rows, columns = tl.arange(0, M), tl.arange(0, N)
+    value = tl.load(x + rows[:, None] * N + columns[None, :])
+    tl.store(out + columns, tl.argmax(value, 0))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_what_a_reduction_gives_beside_its_result_has_a_place_of_its_own(
+    rng: np.random.Generator, dtype: str
+) -> None:
+    # The greatest values, which nobody reads, were written over the indices of earlier columns.
+    x = rng.integers(0, 120, (16, 32)).astype(dtype)
+    out = np.zeros(32, np.int32)
+    launch(greatest_kernel, (1,), x, out, M=16, N=32)
+    np.testing.assert_array_equal(out, x.argmax(0))
+
+
+@triton.jit
 def strided_kernel(x, out, sx, sy, M, N, BM: tl.constexpr, BN: tl.constexpr):
     rows = tl.program_id(0) * BM + tl.arange(0, BM)[:, None]
     columns = tl.program_id(1) * BN + tl.arange(0, BN)[None, :]
