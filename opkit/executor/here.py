@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from opkit.executor.crew import Crew
-from opkit.executor.work import Work
+from opkit.executor.work import Work, close_runner
 
 __all__ = ["HereExecutor"]
 
@@ -37,4 +37,5 @@ class _HereCrew(Crew):
             yield index, self._run(case)
 
     def close(self, *, at_once: bool = False) -> None:
-        pass
+        close_runner(self._run)
+        self._run = None

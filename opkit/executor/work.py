@@ -14,7 +14,16 @@ from typing import Any
 
 from opkit.errors import OpkitError, SetupError
 
-__all__ = ["ATTEMPTS", "Folder", "Lost", "Work", "folder_of", "pack", "portable_error"]
+__all__ = [
+    "ATTEMPTS",
+    "Folder",
+    "Lost",
+    "Work",
+    "close_runner",
+    "folder_of",
+    "pack",
+    "portable_error",
+]
 
 ATTEMPTS = 3
 """Workers that a case may end before it is given up and reported."""
@@ -65,7 +74,8 @@ class Work:
     """What a worker does once, and then for every case."""
 
     begin: Callable[[Any, Mapping[str, Path]], Callable[[Any], Any]]
-    """A module's function: takes `setup` and where the folders lie, returns what runs a case."""
+    """A module's function: takes `setup` and where the folders lie, returns what runs a case. Where
+    that has a method `close`, it is called in the end, unless its process is killed before."""
     setup: Any
     """Anything that can be pickled."""
     folders: Mapping[str, Folder] = field(default_factory=dict)
@@ -74,6 +84,13 @@ class Work:
     most_bytes: int = 1 << 30
     """Of the results that a process gives at a time; one that gives more is ended. They are held in
     memory here: only of a worker that is trusted, or whose results are known, are more taken."""
+
+
+def close_runner(run: object) -> None:
+    """End what runs cases, where it has something to end."""
+    close = getattr(run, "close", None)
+    if close is not None:
+        close()
 
 
 def folder_of(path: Path, *, left_out: Collection[str] = ()) -> Folder:

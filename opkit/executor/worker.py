@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 
 from opkit.errors import Terminated
 from opkit.executor.messages import packed, send
-from opkit.executor.work import portable_error
+from opkit.executor.work import close_runner, portable_error
 from opkit.processes import end_with_parent, termination_unwinds
 
 __all__ = ["IDLE", "MARK", "MARK_BYTES", "STARTING", "main"]
@@ -49,6 +49,7 @@ def _run(pipe_number: int, mark_number: int) -> None:
     pipe = Connection(pipe_number)
     mark = mmap.mmap(mark_number, MARK_BYTES)
     ready: list[tuple[int, bytes]] = []
+    run = None
     try:
         path, text = pickle.loads(pipe.recv_bytes())
         sys.path[:] = path
@@ -79,6 +80,8 @@ def _run(pipe_number: int, mark_number: int) -> None:
     except (EOFError, BrokenPipeError, ConnectionResetError):
         # Whoever asked is gone, or has what it wanted.
         return
+    finally:
+        close_runner(run)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,10 @@ from opkit import runtime
 from opkit.executor import Executor, Lost, Work, folder_of
 from opkit.schema import OpSpec
 from opkit.testing.apart import LaunchLost, LibraryApart
-from opkit.testing.cases import Case, load_golden
+from opkit.testing.cases import Case, Golden, load_golden
 from opkit.testing.determinism import DeterminismResult, Setting, check_determinism
 from opkit.testing.launching import Library
+from opkit.testing.numbers import Standard
 from opkit.testing.run import CaseResult, PrecisionReport, Verdict, run_case, standard_names
 from opkit.testing.settings import operator_standards
 
@@ -119,31 +120,48 @@ def _begin(setup: _Begin, folders: Mapping[str, Path]) -> Callable[[Case], CaseR
     )
     golden = load_golden(folders["project"] / setup.package / "golden.py")
     standards = operator_standards(folders["project"], setup.specs, standard=setup.standard)
-    specs = {spec.op: spec for spec in setup.specs}
     library: Library
     if setup.together:
         library = runtime.open(folders["artifact"])
     else:
         timeout = setup.timeout_seconds
         library = LibraryApart(folders["artifact"], setup.chip, timeout_seconds=timeout)
-    seconds = setup.timeout_seconds if setup.together else 0.0
+    return _Judge(setup, library, golden, standards)
 
-    def run(case: Case) -> CaseResult | Lost:
+
+class _Judge:
+    """Runs cases, and ends the library's process in the end, with all that this has started."""
+
+    def __init__(
+        self,
+        setup: _Begin,
+        library: Library,
+        golden: Golden | None,
+        standards: Mapping[str, Standard],
+    ) -> None:
+        self._setup, self._library, self._golden = setup, library, golden
+        self._standards = standards
+        self._specs = {spec.op: spec for spec in setup.specs}
+
+    def __call__(self, case: Case) -> CaseResult | Lost:
+        setup = self._setup
         try:
-            with runtime.time_limit(seconds):
+            with runtime.time_limit(setup.timeout_seconds if setup.together else 0.0):
                 return run_case(
-                    library,
+                    self._library,
                     case,
-                    specs[case.op],
-                    golden,
-                    standards[case.kernel],
+                    self._specs[case.op],
+                    self._golden,
+                    self._standards[case.kernel],
                     pictures=setup.pictures,
                     keep=setup.keep,
                 )
         except LaunchLost as error:
             return error.lost
 
-    return run
+    def close(self) -> None:
+        if isinstance(self._library, LibraryApart):
+            self._library.close()
 
 
 def _begin_repeats(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from opkit.errors import OperatorError, OpkitError
-from opkit.executor import HereExecutor, LocalExecutor, Lost, Work
+from opkit.executor import Executor, HereExecutor, LocalExecutor, Lost, Work
 
 MakeWork = Callable[..., Work]
 
@@ -144,6 +144,17 @@ def test_an_interrupted_run_lets_its_cases_end_what_they_have_begun(tmp_path: Pa
     _, error = process.communicate(timeout=60)
     assert b"KeyboardInterrupt" in error
     assert (tmp_path / "left cleanly").exists()
+
+
+# What a kernel's process had started went on when the command was over.
+@pytest.mark.parametrize("executor", [LocalExecutor(1), HereExecutor()])
+def test_what_runs_cases_is_closed_in_the_end(
+    make_work: MakeWork, tmp_path: Path, executor: Executor
+) -> None:
+    with executor.open(make_work("begin_closing")) as crew:
+        assert crew.run([("square", 3)]) == [3]
+        assert not (tmp_path / "closed").exists()
+    assert (tmp_path / "closed").exists()
 
 
 def test_of_a_caged_worker_only_plain_values_are_read(make_work: MakeWork) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from opkit.errors import BuildError
+from opkit.toolchain.building import described
 from opkit.toolchain.building.described import parse_description
 
 PARAM = {
@@ -77,3 +79,34 @@ def test_a_scalar_is_one_number_and_a_list_of_them_is_not(kind: int, is_scalar: 
     text = document(scalar_kind=kind)
     found = parse_description(text, soc_config="ascend910b", source=Path("twice.cpp"))
     assert found.operators[0].spec.inputs[0].is_scalar is is_scalar
+
+
+HEAD = "#include <cstdio>\n#include <cstdlib>\n#include <unistd.h>\n"
+
+
+def library(folder: Path, body: str) -> Path:
+    source, target = folder / "host.cpp", folder / "libop_host.so"
+    source.write_text(f"{HEAD}__attribute__((constructor)) static void begin() {{ {body} }}\n")
+    argv = ["c++", "-shared", "-fPIC", "-o", str(target), str(source)]
+    subprocess.run(argv, check=True, capture_output=True)
+    return target
+
+
+def test_a_library_that_ends_its_process_is_an_error_of_the_build(tmp_path: Path) -> None:
+    # Its exit code was 0 and it had said nothing: a bug of opkit's, said the command.
+    with pytest.raises(BuildError, match="ends the process that loads it"):
+        described.ask_host(library(tmp_path, "_exit(0);"))
+
+
+def test_a_library_that_never_loads_is_an_error_of_the_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(described, "_LOAD_SECONDS", 0.5)
+    with pytest.raises(BuildError, match=r"not loaded after 0\.5 s"):
+        described.ask_host(library(tmp_path, "for (;;) pause();"))
+
+
+def test_what_a_library_prints_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "import sys; print('hello'); open(sys.argv[2], 'w').write('{}')"
+    monkeypatch.setattr(described, "_PROGRAM", program)
+    assert described.ask_host(Path("libop_host.so")) == {}

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,10 +35,14 @@ _PROGRAM = f"""{WITHOUT_FOLDER}
 import json
 from opkit.emulator import _emulator
 try:
-    print(json.dumps(_emulator.describe_host(sys.argv[1])))
+    text = json.dumps(_emulator.describe_host(sys.argv[1]))
 except ValueError as err:
     sys.exit(str(err))
+with open(sys.argv[2], "w") as answer:
+    answer.write(text)
 """
+_LOAD_SECONDS = 60.0
+"""What loading a host library may take: it registers operators, and nothing else."""
 
 
 @dataclass(frozen=True)
@@ -141,20 +146,36 @@ def ask_host(library: Path) -> dict[str, Any]:
     Raises:
         BuildError: it cannot be loaded.
     """
-    done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, str(library)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    help = "a host function that is declared and defined nowhere is the usual cause"
+    ended = "look for exit, abort and loops in what runs when the library is loaded"
+    # Not on stdout: what runs when the library is loaded may print.
+    with tempfile.NamedTemporaryFile(prefix="opkit-host-") as answer:
+        argv = [sys.executable, "-c", _PROGRAM, str(library), answer.name]
+        try:
+            done = subprocess.run(
+                argv,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_LOAD_SECONDS,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise BuildError(
+                f"{library.name} is not loaded after {_LOAD_SECONDS:g} s", log="", help=ended
+            ) from error
+        text = answer.read()
     if done.returncode != 0:
+        said = done.stderr.strip() or f"its process ends by {done.returncode}"
+        raise BuildError(f"{library.name} cannot be loaded: {said}", log=done.stderr, help=help)
+    try:
+        found: dict[str, Any] = json.loads(text)
+    except ValueError as error:
         raise BuildError(
-            f"{library.name} cannot be loaded: {done.stderr.strip() or done.returncode}",
+            f"{library.name} cannot be loaded: it ends the process that loads it",
             log=done.stderr,
-            help="a host function that is declared and defined nowhere is the usual cause",
-        )
-    found: dict[str, Any] = json.loads(done.stdout)
+            help=ended,
+        ) from error
     return found
 
 
