@@ -101,6 +101,7 @@ def test_nothing_is_written_through_where_the_content_fails(tmp_path: Path) -> N
 
 HOW_WRITTEN = {
     "check --junit": "write_text",
+    "check --html": "write_text",
     "check --sarif": "write_text",
     "check --write-baseline": "write_text",
     "compile --html": "write_text",

@@ -102,6 +102,7 @@ __all__ = ["command"]
 )
 @output_option("--sarif", "the findings as SARIF, which code hosts show beside the lines")
 @output_option("--junit", "the report as JUnit XML")
+@output_option("--html", "one page with each finding beside its source lines")
 @click.option(
     "--print-limit",
     type=click.IntRange(min=0),
@@ -148,6 +149,7 @@ def command(
     baseline: Path | None,
     sarif: Path | None,
     junit: Path | None,
+    html: Path | None,
     print_limit: int,
     chip: str | None,
     allow_raw_writes: bool,
@@ -209,7 +211,7 @@ def command(
                 help=f'for a program or script write "opkit check -- {project}"',
             )
         report = _check_project(wanted, settings, console)
-    _write(report, sarif, junit, console)
+    _write(report, sarif, junit, html, console)
     if baseline is not None:
         write_text(baseline, baseline_text(report.findings, report.root))
         console.status("wrote", str(baseline))
@@ -358,11 +360,18 @@ def _run(
     return report
 
 
-def _write(report: CheckReport, sarif: Path | None, junit: Path | None, console: Console) -> None:
+def _write(
+    report: CheckReport,
+    sarif: Path | None,
+    junit: Path | None,
+    html: Path | None,
+    console: Console,
+) -> None:
     import json
 
     import opkit
-    from opkit.sanitizer import junit_xml, sarif_object
+    from opkit.cli.parts import made_text
+    from opkit.sanitizer import check_page, junit_xml, sarif_object
 
     if sarif is not None:
         log = sarif_object(report, version=opkit.__version__)
@@ -371,6 +380,9 @@ def _write(report: CheckReport, sarif: Path | None, junit: Path | None, console:
     if junit is not None:
         write_text(junit, junit_xml(report))
         console.status("wrote", str(junit))
+    if html is not None:
+        write_text(html, check_page(report, made=made_text()))
+        console.status("wrote", str(html))
 
 
 def _show(report: CheckReport, print_limit: int, console: Console) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from opkit.profiling.difference import (
         Change,
         ProfileDifference,
+        SourceChange,
         compare_reports,
         read_report,
     )
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     )
     from opkit.profiling.session import Profile, profile, profile_all
     from opkit.profiling.shown import read_timeline
+    from opkit.profiling.source_view import report_sources
     from opkit.profiling.summary import summary_text, time_text
     from opkit.profiling.timeline import (
         PIPES,
@@ -74,6 +76,7 @@ __all__ = [
     "ProfileDifference",
     "RooflinePoint",
     "ScalarSpan",
+    "SourceChange",
     "TimedLaunch",
     "Timeline",
     "TimelineEvent",
@@ -94,6 +97,7 @@ __all__ = [
     "profile_script",
     "read_report",
     "read_timeline",
+    "report_sources",
     "roofline_points",
     "summary_text",
     "time_text",
@@ -108,7 +112,10 @@ __getattr__ = lazy_names(
     {
         "advice": ("Advice", "advise"),
         "csv_files": ("csv_texts",),
-        "difference": ("Change", "ProfileDifference", "compare_reports", "read_report"),
+        "difference": (
+            *("Change", "ProfileDifference", "SourceChange"),
+            *("compare_reports", "read_report"),
+        ),
         "operators": ("OperatorCount", "operator_files", "write_operator_files"),
         "page": (
             "PageParts",
@@ -129,6 +136,7 @@ __getattr__ = lazy_names(
         "roofline": ("Ceiling", "RooflinePoint", "ceilings", "roofline_points"),
         "session": ("Profile", "profile", "profile_all"),
         "shown": ("read_timeline",),
+        "source_view": ("report_sources",),
         "summary": ("summary_text", "time_text"),
         "timeline": (
             "PIPES",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from opkit.errors import UsageError
 from opkit.profiling.timeline import PIPES
 
-__all__ = ["Change", "ProfileDifference", "compare_reports", "read_report"]
+__all__ = ["Change", "ProfileDifference", "SourceChange", "compare_reports", "read_report"]
 
 DEFAULT_LIMIT_PERCENT = 2.0
 
@@ -31,6 +32,24 @@ class Change:
 
 
 @dataclass(frozen=True)
+class SourceChange:
+    """One line of a file in either run, or in both."""
+
+    file: str
+    """Its name, without folders."""
+    text: str
+    before_line: int | None
+    """None where only the second run has it."""
+    after_line: int | None
+    before_us: float
+    """Pipe time of its instructions, summed over cores."""
+    after_us: float
+    before_wait_us: float
+    """What held pipes before them."""
+    after_wait_us: float
+
+
+@dataclass(frozen=True)
 class ProfileDifference:
     """What changed from one report of `opkit profile --json` to another."""
 
@@ -45,6 +64,8 @@ class ProfileDifference:
     """Bytes."""
     lines: tuple[Change, ...]
     """Microseconds of pipe time by source line and instruction, largest change first."""
+    sources: tuple[SourceChange, ...] = ()
+    """Where the reports hold their source: each line of either, as they stand in it."""
 
     @property
     def is_slower(self) -> bool:
@@ -113,7 +134,66 @@ def compare_reports(
         pipes=tuple(pipes),
         traffic=tuple(traffic),
         lines=tuple(change for change in changes if change.before != change.after),
+        sources=tuple(_source_changes(before, after)),
     )
+
+
+_Costs = dict[int, tuple[float, float]]
+
+
+def _source_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[SourceChange]:
+    """Yield the lines of files that both reports hold, matched by their text and not by number."""
+    texts = [_texts(report) for report in (before, after)]
+    for name in texts[1]:
+        if name not in texts[0]:
+            continue
+        old, new = texts[0][name], texts[1][name]
+        costs = [_line_costs(report, name) for report in (before, after)]
+        matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+        for tag, old_first, old_end, new_first, new_end in matcher.get_opcodes():
+            if tag == "equal":
+                for at in range(old_end - old_first):
+                    yield _changed(name, new[new_first + at], costs, old_first + at, new_first + at)
+                continue
+            for at in range(old_first, old_end):
+                yield _changed(name, old[at], costs, at, None)
+            for at in range(new_first, new_end):
+                yield _changed(name, new[at], costs, None, at)
+
+
+def _changed(
+    name: str, text: str, costs: list[_Costs], old: int | None, new: int | None
+) -> SourceChange:
+    nothing = (0.0, 0.0)
+    was = costs[0].get(old + 1, nothing) if old is not None else nothing
+    now = costs[1].get(new + 1, nothing) if new is not None else nothing
+    return SourceChange(
+        file=name,
+        text=text,
+        before_line=old + 1 if old is not None else None,
+        after_line=new + 1 if new is not None else None,
+        before_us=was[0],
+        after_us=now[0],
+        before_wait_us=was[1],
+        after_wait_us=now[1],
+    )
+
+
+def _texts(report: Mapping[str, Any]) -> dict[str, list[str]]:
+    # Reports of earlier versions hold no source.
+    sources: Mapping[str, list[str]] = report.get("sources", {})
+    return {Path(path).name: list(lines) for path, lines in sources.items()}
+
+
+def _line_costs(report: Mapping[str, Any], name: str) -> _Costs:
+    costs: _Costs = {}
+    for line in report["lines"]:
+        if Path(line["file"]).name == name:
+            time, wait = costs.get(line["line"], (0.0, 0.0))
+            us = report["clock_mhz"]
+            held = line.get("wait_cycles", 0.0)
+            costs[line["line"]] = (time + line["cycles"] / us, wait + held / us)
+    return costs
 
 
 def _pipe_order(name: str) -> tuple[str, int]:

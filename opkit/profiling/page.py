@@ -258,12 +258,45 @@ def difference_page(
     ]
     context = {
         "title": title,
+        "sources": _source_changes(difference),
         "names": names,
         "made": made,
         "task": f"{time_text(change.before)} → {time_text(change.after)}",
         "sections": [section for section in sections if section["rows"]],
     }
     return render_template("pages/difference.html.jinja", context)
+
+
+def _source_changes(difference: ProfileDifference) -> list[_View]:
+    """Return the files line by line: what each line took before and after."""
+    files: dict[str, list[_View]] = {}
+    most = max((max(line.before_us, line.after_us) for line in difference.sources), default=0.0)
+    for line in difference.sources:
+        kind = "gone" if line.after_line is None else "new" if line.before_line is None else ""
+        changed = line.after_us - line.before_us
+        held = line.after_wait_us - line.before_wait_us
+        files.setdefault(line.file, []).append(
+            {
+                "kind": kind,
+                "text": line.text,
+                "numbers": (line.before_line or "", line.after_line or ""),
+                "before": time_text(line.before_us) if line.before_us else "",
+                "after": time_text(line.after_us) if line.after_us else "",
+                "change": _signed_time(changed),
+                "stall": _signed_time(held),
+                "before_share": line.before_us / (most or 1.0),
+                "after_share": line.after_us / (most or 1.0),
+                "colour": _OTHER_COLOUR,
+                "has_cost": bool(line.before_us or line.after_us),
+            }
+        )
+    return [{"name": name, "rows": rows} for name, rows in files.items()]
+
+
+def _signed_time(time_us: float) -> str:
+    if abs(time_us) < 0.005:
+        return ""
+    return f"{'+' if time_us > 0 else '−'}{time_text(abs(time_us))}"
 
 
 def _change(change: Change, text: Callable[[float], str]) -> _View:

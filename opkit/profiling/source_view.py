@@ -7,7 +7,7 @@ from pathlib import Path
 
 from opkit.profiling.timeline import Timeline
 
-__all__ = ["SourceFile", "SourceLine", "read_source", "source_files"]
+__all__ = ["SourceFile", "SourceLine", "read_source", "report_sources", "source_files"]
 
 _WHOLE = 400
 """Lines of a file that is shown whole; of longer ones the lines around those that cost anything."""
@@ -49,6 +49,16 @@ def read_source(path: str) -> list[str]:
         return Path(path).read_text("utf-8", errors="replace").splitlines()
     except OSError:
         return []
+
+
+def report_sources(timeline: Timeline) -> dict[str, list[str]]:
+    """Return the lines of the files that a report holds, so that a later one can be compared.
+
+    Files longer than the page shows whole are left out.
+    """
+    paths = dict.fromkeys(line.file for line in timeline.lines if line.file)
+    found = {path: read_source(path) for path in paths}
+    return {path: lines for path, lines in found.items() if 0 < len(lines) <= _WHOLE}
 
 
 def source_files(timeline: Timeline) -> tuple[SourceFile, ...]:

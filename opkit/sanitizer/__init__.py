@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         run_mutants,
     )
     from opkit.sanitizer.outputs import unwritten_outputs, written_inputs
+    from opkit.sanitizer.page import check_page
     from opkit.sanitizer.program import check_program, check_script, findings_in, program_options
     from opkit.sanitizer.report import (
         finding_object,
@@ -73,6 +74,7 @@ __all__ = [
     "baseline_text",
     "check_case",
     "check_cases",
+    "check_page",
     "check_program",
     "check_report",
     "check_script",
@@ -117,6 +119,7 @@ __getattr__ = lazy_names(
             "run_mutants",
         ),
         "outputs": ("unwritten_outputs", "written_inputs"),
+        "page": ("check_page",),
         "program": ("check_program", "check_script", "findings_in", "program_options"),
         "report": (
             "finding_object",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 
 from opkit.profiling import time_text
@@ -13,8 +14,10 @@ from opkit.tuning.space import Value
 
 __all__ = ["landscape_page"]
 
-_WIDTH, _HEIGHT, _MARGIN = 760, 220, 46
+_WIDTH, _HEIGHT, _MARGIN = 760, 240, 56
 _LISTED = 12
+_SCALE = (0.0, 0.05, 0.1, 0.2, 0.34)
+"""Beyond the last all times have one colour."""
 
 _View = dict[str, object]
 
@@ -31,6 +34,7 @@ def landscape_page(report: TuningReport, *, made: str = "") -> str:
         "relief": relief_text(report),
         "made": made,
         "course": _course(report, good),
+        "scale": _scale(good),
         "maps": list(_maps(report, good)),
         "shortest": _shortest(report, good),
         "pipes": _pipes(report),
@@ -48,7 +52,7 @@ def _course(report: TuningReport, good: list[Trial]) -> _View:
         return _MARGIN + (_WIDTH - _MARGIN - 10) * at / count
 
     def y(time_us: float) -> float:
-        return 12 + (_HEIGHT - 40) * (1 - (time_us - low) / ((high - low) or 1.0))
+        return 12 + (_HEIGHT - 60) * (1 - (time_us - low) / ((high - low) or 1.0))
 
     dots, steps = [], []
     best = float("inf")
@@ -68,10 +72,34 @@ def _course(report: TuningReport, good: list[Trial]) -> _View:
         "width": _WIDTH,
         "height": _HEIGHT,
         "margin": _MARGIN,
-        "labels": [{"y": y(time_us) + 4, "text": f"{time_us:.2f}"} for time_us in (low, high)],
+        "ticks": [{"y": y(time_us), "text": f"{time_us:g}"} for time_us in _ticks(low, high)],
+        "places": [
+            {"x": x(round(at)), "text": f"{round(at) + 1}"}
+            for at in _ticks(0, count)
+            if at <= count
+        ],
         "steps": steps,
         "dots": dots,
     }
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Return round numbers from `low` to `high`, some five of them; both where they are equal."""
+    if high <= low:
+        return [low]
+    power = 10.0 ** math.floor(math.log10((high - low) / 4))
+    step = next(power * by for by in (1, 2, 5, 10) if (high - low) / (power * by) <= 6)
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    return [float(f"{at * step:.6g}") for at in range(first, last + 1)]
+
+
+def _scale(good: list[Trial]) -> list[_View]:
+    """Return the colours of the landscape with the times that they stand for."""
+    times = [trial.measurement.task_us for trial in good]
+    low, high = min(times), max(times)
+    steps = [low + (high - low) * share for share in _SCALE] if high > low else [low]
+    return [cell for time_us in steps if (cell := _cell(time_us, low, high)) is not None]
 
 
 def _maps(report: TuningReport, good: list[Trial]) -> Iterator[_View]:

@@ -136,6 +136,9 @@ def test_a_page_shows_graph_kernels_tiles_and_memory(
     assert text.count('class="dark"') >= 2 * 8 and "core 3: " in text
     assert "scratch 0" in text and "buffers of 196608 bytes" in text
     assert "norm.py:3" in text
+    # What a tensor takes stands where its line leaves; the kernel's text is there to unfold.
+    assert re.search(r"<text [^>]*>[0-9.]+ (KiB|MiB)</text>", text)
+    assert "<summary>norm: " in text and "kernel_operator.h" in text
 
 
 def test_a_page_shows_a_products_blocks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,6 +57,33 @@ def test_lines_that_did_not_change_are_left_out() -> None:
     assert (change.name, change.before, change.after) == ("a.cpp:9 Exp", 0.0, 0.5)
 
 
+def test_lines_are_matched_by_their_text_and_not_by_their_number() -> None:
+    def run(lines: list[str], add_at: int, cycles: float, wait: float) -> dict[str, Any]:
+        line = {"file": "/somewhere/k.cpp", "line": add_at, "instruction": "Add"}
+        cost = {"cycles": cycles, "wait_cycles": wait}
+        return report(
+            lines=[{**line, **cost}], sources={"/somewhere/k.cpp": lines}, clock_mhz=100.0
+        )
+
+    before = run(["one", "Add(a);", "three", "gone"], 2, 400.0, 50.0)
+    after = run(["one", "new", "Add(a);", "three"], 3, 300.0, 0.0)
+    sources = compare_reports(before, after).sources
+    assert [(s.text, s.before_line, s.after_line) for s in sources] == [
+        ("one", 1, 1),
+        ("new", None, 2),
+        ("Add(a);", 2, 3),
+        ("three", 3, 4),
+        ("gone", 4, None),
+    ]
+    add = sources[2]
+    assert (add.before_us, add.after_us) == (4.0, 3.0)
+    assert (add.before_wait_us, add.after_wait_us) == (0.5, 0.0)
+
+
+def test_reports_without_source_have_no_lines_to_match() -> None:
+    assert compare_reports(report(), report()).sources == ()
+
+
 def test_times_of_two_chips_do_not_compare() -> None:
     with pytest.raises(UsageError, match="different chips"):
         compare_reports(report(), report(chip="Ascend910B3"))

@@ -147,7 +147,7 @@ def _fields(
     """Return the timeline without its events, which belong in --trace."""
     import dataclasses
 
-    from opkit.profiling import advise
+    from opkit.profiling import advise, report_sources
 
     fields: dict[str, object] = {
         field.name: getattr(timeline, field.name)
@@ -170,6 +170,7 @@ def _fields(
             for time in timeline.pipes()
         ],
         "advice": advise(timeline),
+        "sources": report_sources(timeline),
         "launches": [
             {
                 "kernel": item.kernel,

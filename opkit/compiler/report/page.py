@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opkit.dtypes import find_dtype
+from opkit.errors import UsageError
 from opkit.templating import render_template
 
 from ..codegen import DoesNotFit, Launch, Plan, Split, VectorKernel, cut_of, fitting_launch
-from ..ir import Node, Tensor, shape_text
+from ..ir import Node, Tensor, evaluate, shape_text
 from ..stages import Stages
 from .explanation import explain
 
@@ -52,13 +53,14 @@ def compiled_page(stages: Stages, sizes: Mapping[str, int] | None, *, made: str 
             "lines": _lines(stages, note.name),
             "tiles": _tiles(stages, note.name, sizes),
             "plans": _plans(stages, note.name, sizes),
+            "texts": _texts(stages, note.name),
         }
         for note in notes
     ]
     view: _View = {
         "title": f"{stages.traced.name}: {_count(len(notes), 'kernel')} for {stages.chip.name}",
         "sizes": ", ".join(f"{name} = {size}" for name, size in (sizes or {}).items()),
-        "graph": _graph(stages, colours),
+        "graph": _graph(stages, colours, sizes),
         "kernels": kernels,
         "made": made,
     }
@@ -78,8 +80,11 @@ def _lines(stages: Stages, name: str) -> str:
 # The graph
 
 
-def _graph(stages: Stages, colours: Mapping[str, str]) -> _View:
-    """Return boxes and lines: what is read lies above what reads it."""
+def _graph(stages: Stages, colours: Mapping[str, str], sizes: Mapping[str, int] | None) -> _View:
+    """Return boxes and lines: what is read lies above what reads it.
+
+    The first line that leaves a tensor says how many bytes it has, where its sizes are known.
+    """
     graph = stages.graph
     uniform = stages.fused.uniform
     nodes = [node for node in graph.nodes if node.output.name not in uniform]
@@ -113,17 +118,26 @@ def _graph(stages: Stages, colours: Mapping[str, str]) -> _View:
     for node in nodes:
         colour = colours.get(home.get(node.output.name, ""), _INPUT_COLOUR)
         add(node.output, _label(node), colour, str(node))
-    lines = [
-        {
-            "x1": places[name][0] + _BOX_WIDTH // 2,
-            "y1": places[name][1] + _BOX_HEIGHT,
-            "x2": places[node.output.name][0] + _BOX_WIDTH // 2,
-            "y2": places[node.output.name][1],
-        }
-        for node in nodes
-        for name in dict.fromkeys(node.inputs)
-        if name in places
-    ]
+    tensors = {tensor.name: tensor for tensor in graph.inputs}
+    tensors |= {node.output.name: node.output for node in nodes}
+    lines: list[_View] = []
+    told: set[str] = set()
+    for node in nodes:
+        for name in dict.fromkeys(node.inputs):
+            if name not in places:
+                continue
+            amount = _bytes_text(tensors[name], sizes)
+            lines.append(
+                {
+                    "x1": places[name][0] + _BOX_WIDTH // 2,
+                    "y1": places[name][1] + _BOX_HEIGHT,
+                    "x2": places[node.output.name][0] + _BOX_WIDTH // 2,
+                    "y2": places[node.output.name][1],
+                    "text": amount if name not in told else "",
+                    "title": f"{tensors[name]}: {amount}" if amount else str(tensors[name]),
+                }
+            )
+            told.add(name)
     return {
         "boxes": [box for row in rows.values() for box in row],
         "lines": lines,
@@ -132,6 +146,38 @@ def _graph(stages: Stages, colours: Mapping[str, str]) -> _View:
         "box_width": _BOX_WIDTH,
         "box_height": _BOX_HEIGHT,
     }
+
+
+def _bytes_text(tensor: Tensor, sizes: Mapping[str, int] | None) -> str:
+    """Return how many bytes a tensor has; empty where a size is not known."""
+    if sizes is None:
+        return ""
+    row = find_dtype(tensor.dtype)
+    try:
+        count = evaluate(tensor.size, sizes)
+    except UsageError:
+        return ""
+    value = float(count * row.size_bytes) if row is not None else 0.0
+    for unit in ("B", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value:.4g} {unit}"
+        value /= 1024
+    return f"{value:.4g} GiB"
+
+
+def _texts(stages: Stages, name: str) -> list[_View]:
+    """Return the sources of the kernels of a group."""
+    names = [kernel.name for kernel in stages.kernels.get(name, ())]
+    if name in stages.products:
+        names += stages.products[name].sources()
+    if name in stages.attentions:
+        names.append(name)
+    texts = stages.texts
+    return [
+        {"name": each, "text": texts[each], "lines": texts[each].count("\n")}
+        for each in dict.fromkeys(names)
+        if each in texts
+    ]
 
 
 def _label(node: Node) -> str:
