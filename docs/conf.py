@@ -21,6 +21,7 @@ html_show_sourcelink = False
 html_show_sphinx = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 templates_path = ["_templates"]
 # Splits Chinese into words, by jieba, and stems English ones.
 html_search_language = "zh"

@@ -108,7 +108,8 @@ def check_axes(
                 raise document.error(
                     f'no axis is "{loose[0]}" alone',
                     f"{here}/shape/{axis}",
-                    help="its length follows from an axis that has that name",
+                    help=f'give the axis a name of its own, such as "D" for "{name}", and slice it'
+                    " in the formula: x[..., :D // 2], or chunk(x, 2, axis=-1)[0]",
                 )
             if name in taken:
                 raise document.error(

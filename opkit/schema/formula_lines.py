@@ -6,6 +6,7 @@ import ast
 import copy
 from collections.abc import Mapping
 
+from opkit.schema.familiar import taken_apart
 from opkit.schema.json_text import Json, JsonDocument
 
 __all__ = ["read_formula"]
@@ -62,11 +63,20 @@ def _substituted(document: JsonDocument, pointer: str, text: str) -> str:
         target = (
             line.targets[0] if isinstance(line, ast.Assign) and len(line.targets) == 1 else None
         )
+        parts = None
+        if isinstance(line, ast.Assign) and isinstance(target, ast.Tuple):
+            parts = taken_apart(target, line.value)
+        if parts is not None:
+            value = {name: _Names(known).visit(copy.deepcopy(part)) for name, part in parts.items()}
+            for part in value.values():
+                _check_length(document, pointer, ast.unparse(part))
+            known |= value
+            continue
         if not isinstance(line, ast.Assign) or not isinstance(target, ast.Name):
             raise document.error(
                 f'"{ast.unparse(line)[:60]}" gives nothing a name',
                 pointer,
-                help="lines before the last are name = expression",
+                help="lines before the last are name = expression, or a, b = chunk(x, 2, axis=-1)",
             )
         known[target.id] = _Names(known).visit(copy.deepcopy(line.value))
         _check_length(document, pointer, ast.unparse(known[target.id]))
@@ -105,7 +115,9 @@ class _Names(ast.NodeTransformer):
         return copy.deepcopy(self.known[node.id]) if node.id in self.known else node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Return a call with its arguments replaced."""
+        """Return a call with its arguments replaced, and what it is a method of."""
+        if isinstance(node.func, ast.Attribute):
+            node.func.value = self.visit(node.func.value)
         node.args = [self.visit(each) for each in node.args]
         for keyword in node.keywords:
             keyword.value = self.visit(keyword.value)

@@ -25,7 +25,12 @@ ELEMENTWISE = frozenset(
     }
 )
 """The compiler's functions of single elements that other formulas do not have."""
-ROWS = frozenset({"cumprod", "cumsum", "log_softmax", "logsumexp", "prod", "softmax", "var"})
+ROWS = frozenset(
+    {
+        *("argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logsumexp", "prod", "softmax"),
+        *("take_along", "var"),
+    }
+)
 """The compiler's functions along an axis that other formulas do not have."""
 _ALONG_LAST = frozenset({"log_softmax", "softmax"})
 """Of those along an axis, that take the last one unless another is named."""
@@ -60,7 +65,23 @@ def with_implied_axes(
     if not has_rows and not reads_columns:
         return tuple(replace(tensor, axes=("...",)) for tensor in inputs)
     last = free_name("columns", taken)
-    return tuple(replace(tensor, axes=("...", last)) for tensor in inputs)
+    # A place for each row, such as the class of a sample, has no columns.
+    places = {name for node in nodes for name in _place_names(node)}
+    places &= {tensor.name for tensor in inputs if _holds_places(tensor)}
+    return tuple(
+        replace(tensor, axes=("...",) if tensor.name in places else ("...", last))
+        for tensor in inputs
+    )
+
+
+def _place_names(node: ast.AST) -> Iterator[str]:
+    """Yield what the places of `take_along(x, places)` are computed of."""
+    if _function(node) == "take_along" and isinstance(node, ast.Call) and len(node.args) == 2:
+        yield from _names(list(ast.walk(node.args[1])))
+
+
+def _holds_places(tensor: TensorSpec) -> bool:
+    return all("int" in dtype.name for dtype in tensor.dtypes)
 
 
 def _mixes_types(tensors: Sequence[TensorSpec]) -> bool:

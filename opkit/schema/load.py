@@ -11,6 +11,7 @@ from opkit.dtypes import DType, find_dtype
 from opkit.errors import SpecError, UsageError
 from opkit.schema.attributes import parse_default
 from opkit.schema.axes import check_axes, read_axes
+from opkit.schema.familiar import familiar
 from opkit.schema.formula_lines import read_formula
 from opkit.schema.gradients import check_gradients
 from opkit.schema.implied_axes import with_implied_axes
@@ -121,11 +122,19 @@ def _operator(document: JsonDocument, pointer: str, entry: _Entry) -> OpSpec:
         )
     variants = _variant_count(document, pointer, entry)
     inputs = _tensors(document, f"{pointer}/input_desc", entry["input_desc"], variants)
-    outputs = _tensors(document, f"{pointer}/output_desc", entry["output_desc"], variants)
+    has_bits = any("int" in dtype.name for tensor in inputs for dtype in tensor.dtypes)
+    outputs = _tensors(
+        document, f"{pointer}/output_desc", entry["output_desc"], variants, has_bits=has_bits
+    )
     attrs = _attributes(document, f"{pointer}/attr", entry.get("attr", []))
     _check_unique_names(document, pointer, entry)
     _check_lists(document, pointer, inputs, outputs)
     check_axes(document, pointer, inputs, outputs, attrs)
+    axes = {tensor.name: tensor.axes or () for tensor in inputs}
+    outputs = tuple(
+        replace(tensor, formula=tensor.formula and familiar(tensor.formula, axes))
+        for tensor in outputs
+    )
     inputs = with_implied_axes(inputs, outputs, attrs)
     outputs = tuple(
         _with_shape(document, f"{pointer}/output_desc/{index}", tensor, output, inputs, attrs)
@@ -190,8 +199,9 @@ def _repeat(values: Sequence[_T], count: int) -> tuple[_T, ...]:
 
 
 def _tensors(
-    document: JsonDocument, pointer: str, entries: Json, variants: int
+    document: JsonDocument, pointer: str, entries: Json, variants: int, *, has_bits: bool = False
 ) -> tuple[TensorSpec, ...]:
+    """Return tensors; where none of them has bits, `x^2` in a formula is a power."""
     result = []
     for index, tensor in enumerate(cast("list[_Entry]", entries)):
         _check_parameter_name(document, f"{pointer}/{index}/name", cast(str, tensor["name"]))
@@ -199,7 +209,12 @@ def _tensors(
         formats = [cast(str, name) for name in _as_list(tensor.get("format", "ND"))]
         formula = None
         if "formula" in tensor:
-            formula = read_formula(document, f"{pointer}/{index}/formula", tensor["formula"])
+            given = tensor["formula"]
+            if not has_bits:
+                lines = given if isinstance(given, list) else [given]
+                texts = [str(line).replace("^", "**") for line in lines]
+                given = texts if isinstance(given, list) else texts[0]
+            formula = read_formula(document, f"{pointer}/{index}/formula", given)
         result.append(
             TensorSpec(
                 name=cast(str, tensor["name"]),

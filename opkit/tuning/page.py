@@ -130,7 +130,7 @@ def _cell(time_us: float | None, low: float, high: float) -> _View | None:
     # Logarithmic would hide the last percent, which is what the choice is about.
     share = (time_us - low) / ((high - low) or 1.0)
     light = 35 + 55 * min(1.0, share * 3) ** 0.5
-    return {"time_us": time_us, "light": light, "ink": "#fff" if light < 62 else "#1f2328"}
+    return {"time_us": time_us, "light": light, "ink": "#fff" if light < 46 else "#000"}
 
 
 def _shortest(report: TuningReport, good: list[Trial]) -> _View:

@@ -34,6 +34,11 @@ def graph_of(text: str, dtype: str = "float16") -> oc.Graph:
         ("abs(x) ** w", np.abs(X) ** W),
         ("x if x > w and not x > 1 else w", np.where((X > W) & ~(X > 1), X, W)),
         ("concat(x, x[:, 0:2], axis=1)", np.concatenate([X, X[:, :2]], 1)),
+        (
+            "concat(chunk(x, 2, axis=1)[1], chunk(x, 2, axis=-1)[0], axis=1)",
+            np.concatenate([X[:, 3:], X[:, :3]], 1),
+        ),
+        ("split(x, 2, 1)[1] + chunk(x, 3)[2][:, 0:2]", X[:, 2:4] + X[2:, :2]),
         ("x @ x.T", X @ X.T),
         ("softmax(x, axis=0)", np.exp(X) / np.exp(X).sum(0)),
         ("0.5 * x * (1 + tanh(w)) + (1 - tanh(w)) - (tanh(w) - 1)", _TANH),

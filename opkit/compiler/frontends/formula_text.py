@@ -12,7 +12,7 @@ import ast
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from opkit.errors import UsageError
 
@@ -138,6 +138,14 @@ def _widened(operands: Sequence[Any]) -> list[Any]:
     return found
 
 
+def _is_cut(node: ast.expr) -> TypeGuard[ast.Call]:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("chunk", "split")
+    )
+
+
 def _short_text(node: ast.expr) -> str:
     """Return a formula's part; nothing where it is too long for a note."""
     # What is far longer is not worth writing: it may be deeper than Python's stack.
@@ -209,6 +217,8 @@ class _Reader:
         if isinstance(node, ast.Attribute) and node.attr == "T":
             part = self.read(node.value)
             return _Part(self.tensor(node, part).T)
+        if isinstance(node, ast.Subscript) and _is_cut(node.value):
+            return self.cut(node, node.value)
         if isinstance(node, ast.Subscript):
             part = self.read(node.value)
             return _Part(self.guarded(node, lambda: self.tensor(node, part)[self.key(node.slice)]))
@@ -250,6 +260,29 @@ class _Reader:
             return _Part(operators[type(node.op)](part.value))
         names = {ast.USub: "neg", ast.Not: "logical_not", ast.Invert: "bitwise_not"}
         return self.combine(node, names[type(node.op)], [part])
+
+    def cut(self, node: ast.Subscript, call: ast.Call) -> _Part:
+        """Read one part of `chunk(x, count, axis=0)` or of `split(x, length, axis=0)`, which are
+        PyTorch's: the last part may be shorter."""
+        assert isinstance(call.func, ast.Name)
+        what = {"chunk": "count", "split": "length"}[call.func.id]
+        settings = {str(each.arg): self.literal(each.value) for each in call.keywords}
+        settings |= dict(zip((what, "axis"), map(self.literal, call.args[1:]), strict=False))
+        settings = {"axis": 0, **settings}
+        at = self.literal(node.slice)
+        if not call.args or settings.keys() != {what, "axis"} or type(at) is not int:
+            raise self.wrong(node, f"takes a tensor, the {what} of its parts, and an axis")
+        x, axis = self.tensor(call, self.read(call.args[0])), settings["axis"]
+        if type(axis) is not int or not -x.ndim <= axis < x.ndim:
+            raise self.wrong(node, f"has axis {axis}, expected one from {-x.ndim} to {x.ndim - 1}")
+        extent, given = x.shape[axis], settings[what]
+        if isinstance(given, int) and (given < 1 or at < 0 or (what == "count" and at >= given)):
+            raise self.wrong(node, f"has no part {at}")
+        length = given if what == "length" else (extent + given - 1) // given
+        is_last = what == "count" and at == given - 1
+        end = extent if is_last else (at + 1) * length
+        key = (*(slice(None),) * (axis % x.ndim), slice(at * length, end))
+        return _Part(self.guarded(node, lambda: x[key]))
 
     def key(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Tuple):

@@ -39,7 +39,7 @@ from opkit.errors import SpecError
 from opkit.schema import OpSpec
 
 from .excerpt import text_of
-from .refused import NAMED_AXES, REFUSED_FUNCTIONS, REFUSED_SYNTAX
+from .refused import NAMED_AXES, OF_AXES, REFUSED_FUNCTIONS, REFUSED_SYNTAX
 
 __all__ = ["LONGEST_FORMULA", "ParsedFormulas", "ParsedOutput", "parse", "space_of"]
 
@@ -190,6 +190,7 @@ class _Reader:
                 "the formula is nested too deeply or holds a character that no formula has", 0
             )
         body = tree.body
+        self.refuse_axes(body)
         if (
             isinstance(body, ast.Call)
             and isinstance(body.func, ast.Name)
@@ -209,6 +210,16 @@ class _Reader:
         if expression.kind in COMPARISONS:
             self.fail("a comparison is not a value", 0, help="use where(condition, a, b)")
         return expression
+
+    def refuse_axes(self, body: ast.expr) -> None:
+        """Refuse first what only formulas over named axes have: all else is in vain then."""
+        for node in ast.walk(body):
+            if isinstance(node, ast.Subscript):
+                self.refuse(node, node.col_offset)
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+                self.refuse(node.op, node.right.col_offset - 2)
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in OF_AXES:
+                self.call(node, 0)
 
     def fail(self, message: str, column: int, *, help: str | None = None) -> NoReturn:
         raise SpecError(

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-__all__ = ["NAMED_AXES", "REFUSED_FUNCTIONS", "REFUSED_SYNTAX"]
+__all__ = ["NAMED_AXES", "OF_AXES", "REFUSED_FUNCTIONS", "REFUSED_SYNTAX"]
 
 _BY_HAND = "leave the formula out and write the kernel by hand"
 NAMED_AXES = 'give every input a "shape", such as ["..."]: formulas over named axes have it'
+_GIVE_AXES = (
+    'give every input a "shape" with names for its axes, such as ["M", "K"] and ["N", "K"]:'
+    " formulas over named axes have it"
+)
+_GIVE_LENGTH = (
+    'give every input a "shape" whose last axis has a length, such as ["T", 64]: formulas over'
+    " named axes have it"
+)
 _ONE_AXIS = f"only sum, mean, max and min of the last axis are reductions; {NAMED_AXES}"
 
 REFUSED_SYNTAX: dict[str, tuple[str, str | None]] = {
     "BitXor": ("^", "a power is written x**2"),
     "Mod": ("%", f"x - y*floor(x/y) is x % y; or {NAMED_AXES}"),
     "FloorDiv": ("//", f"floor(x/y) is x // y; or {NAMED_AXES}"),
-    "MatMult": ("@", f"there is no matrix product: {_BY_HAND}"),
+    "MatMult": ("@", _GIVE_AXES),
     "LShift": ("<<", "x * 2**n is x << n"),
     "RShift": (">>", "floor(x / 2**n) is x >> n"),
     "BitAnd": ("&", f"for conditions, put one where into another; for bits, {NAMED_AXES}"),
@@ -25,7 +33,7 @@ REFUSED_SYNTAX: dict[str, tuple[str, str | None]] = {
     "Not": ("not", "swap the two values of where"),
     "UnaryOp": ("not or ~", "swap the two values of where"),
     "IfExp": ("if/else", "write where(condition, a, b)"),
-    "Subscript": ("a slice or an index", f"a formula sees whole rows: {_BY_HAND}"),
+    "Subscript": ("a slice or an index", _GIVE_AXES),
     "Attribute": ('"Attribute" (a dot)', "name inputs, attributes and functions only"),
     "NamedExpr": (":=", "repeat the value: what occurs twice is computed once"),
     "Starred": ("*", None),
@@ -42,6 +50,7 @@ REFUSED_FUNCTIONS: dict[str, str] = {
     "mod": "write x - y*floor(x/y)",
     "fmod": f"write x - y*floor(x/y), for x and y of one sign; or {NAMED_AXES}",
     **dict.fromkeys(("clip", "clamp"), "write minimum(maximum(x, low), high)"),
+    "group_norm": 'give x a "shape" with names, such as ["N", "C", "H", "W"]',
     "gelu": "write 0.5*x*(1 + tanh(sqrt(2/pi)*(x + 0.044715*x**3)))",
     **dict.fromkeys(("silu", "swish"), "write x*sigmoid(x)"),
     "mish": "write x*tanh(softplus(x))",
@@ -55,8 +64,16 @@ REFUSED_FUNCTIONS: dict[str, str] = {
     "std": "write sqrt(mean((x - mean(x, axis=-1))**2, axis=-1))",
     "norm": "write sqrt(sum(x**2, axis=-1))",
     **dict.fromkeys(("prod", "cumsum", "cumprod", "any", "all"), f"{_ONE_AXIS}; or {_BY_HAND}"),
-    **dict.fromkeys(("argmax", "argmin", "sort", "topk"), f"{_ONE_AXIS}; or {_BY_HAND}"),
-    **dict.fromkeys(("matmul", "dot", "transpose", "gather", "concat"), _BY_HAND),
+    **dict.fromkeys(("argmax", "argmin"), f"{_ONE_AXIS}; or {_BY_HAND}"),
+    **dict.fromkeys(("matmul", "transpose", "take_along", "put_along", "concat"), _GIVE_AXES),
+    **dict.fromkeys(("stack", "pad", "reshape", "take", "chunk", "split"), _GIVE_AXES),
+    **dict.fromkeys(("topk", "topk_places", "sort", "argsort"), _GIVE_LENGTH),
     **dict.fromkeys(("isnan", "isinf", "isfinite"), "x == x is false for NaN only"),
 }
 """Names of functions, and what to write."""
+
+OF_AXES = frozenset(
+    name for name, help in REFUSED_FUNCTIONS.items() if help in (_GIVE_AXES, _GIVE_LENGTH)
+)
+"""Functions that no other words replace: a formula that has one needs named axes, whatever else it
+lacks."""

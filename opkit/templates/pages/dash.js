@@ -47,7 +47,7 @@
   function table(columns, rows, caption) {
     const right = (name) => name.startsWith(">") ? {class: "number"} : {};
     const cells = (row) => row.map((cell, i) => h("td", right(columns[i]), cell));
-    return h("div", {class: "wide"}, h("table", {}, caption ? h("caption", {class: "quiet"}, caption) : null,
+    return h("div", {class: "wide", tabindex: "0", role: "group", "aria-label": caption || columns.map((name) => name.replace(/^>/, "")).filter(Boolean).join(", ")}, h("table", {}, caption ? h("caption", {class: "quiet"}, caption) : null,
       h("thead", {}, h("tr", {}, columns.map((name) => h("th", {...right(name), scope: "col"}, name.replace(/^>/, ""))))),
       h("tbody", {}, rows.map((row) => h("tr", {}, cells(row))))));
   }

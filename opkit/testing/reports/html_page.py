@@ -28,6 +28,10 @@ _COLUMNS = (
 )
 
 
+_DRAWN = 8
+"""Failing cases whose errors are drawn, the first ones; of the others the page has the text."""
+
+
 def html_report(
     report: PrecisionReport, explanations: Sequence[tuple[str, str]] = (), *, made: str = ""
 ) -> str:
@@ -40,6 +44,7 @@ def html_report(
     """
     counts = ", ".join(f"{report.count(v)} {v.value}" for v in Verdict if report.count(v))
     texts = dict(explanations)
+    failed = [result for result in report.results if not result.verdict.passed]
     context = {
         "title": f"{report.project}: precision",
         "summary": f"{len(report.results)} cases by the {report.standard} standard,"
@@ -50,10 +55,10 @@ def html_report(
         "distribution": _distribution(report),
         "notes": cancellation_texts(report),
         "failures": [
-            _failure(result, report, texts.get(result.case.name, ""))
-            for result in report.results
-            if not result.verdict.passed
+            _failure(result, report, texts.get(result.case.name, ""), is_drawn=at < _DRAWN)
+            for at, result in enumerate(failed)
         ],
+        "drawn": _DRAWN if len(failed) > _DRAWN else 0,
     }
     return render_template("pages/test.html.jinja", context)
 
@@ -92,11 +97,14 @@ def _distribution(report: PrecisionReport) -> list[dict[str, Any]]:
     ]
 
 
-def _failure(result: CaseResult, report: PrecisionReport, explanation: str) -> dict[str, Any]:
+def _failure(
+    result: CaseResult, report: PrecisionReport, explanation: str, *, is_drawn: bool
+) -> dict[str, Any]:
+    outputs = [output for output in result.outputs if not output.comparison.passed]
     return {
         "name": result.case.name,
         "text": failure_text(result, report),
-        "outputs": [_output(output) for output in result.outputs if not output.comparison.passed],
+        "outputs": [_output(output) for output in outputs if is_drawn],
         "explanation": explanation,
     }
 
