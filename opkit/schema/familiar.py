@@ -162,10 +162,10 @@ class _Words(ast.NodeTransformer):
         }
         if not named or any(len(found) != 1 for found in places.values()):
             return axis
-        numbers = {name: ast.parse(str(found.pop())).body for name, found in places.items()}
-        return _written_out(
-            ast.unparse(axis), **{name: body[0].value for name, body in numbers.items()}
-        )
+        numbers = {
+            name: ast.parse(str(found.pop()), mode="eval").body for name, found in places.items()
+        }
+        return _written_out(ast.unparse(axis), **numbers)
 
     def taken(self, node: ast.Call, *names: str) -> dict[str, ast.expr] | None:
         """Return the arguments by these names, as they stand or as they are named."""
@@ -202,7 +202,10 @@ class _Words(ast.NodeTransformer):
         # Of the population, as in NumPy, unless something else is said.
         for keyword in node.keywords:
             if keyword.arg == "unbiased" and isinstance(keyword.value, ast.Constant):
-                keyword.arg, keyword.value = "correction", ast.Constant(int(keyword.value.value))
+                keyword.arg, keyword.value = (
+                    "correction",
+                    ast.Constant(int(keyword.value.value is True)),
+                )
         node.keywords = [
             each
             for each in node.keywords

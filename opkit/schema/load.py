@@ -210,10 +210,10 @@ def _tensors(
         formula = None
         if "formula" in tensor:
             given = tensor["formula"]
-            if not has_bits:
-                lines = given if isinstance(given, list) else [given]
-                texts = [str(line).replace("^", "**") for line in lines]
-                given = texts if isinstance(given, list) else texts[0]
+            if not has_bits and isinstance(given, list):
+                given = [str(line).replace("^", "**") for line in given]
+            elif not has_bits:
+                given = str(given).replace("^", "**")
             formula = read_formula(document, f"{pointer}/{index}/formula", given)
         result.append(
             TensorSpec(
