@@ -175,8 +175,10 @@ def graphs(first: int, number: int, known: set[tuple[str, str]]) -> Iterator[Jud
             )
 
 
-def kernels(part: int, parts: int, known: set[tuple[str, str]], work: Path) -> Iterator[Judgement]:
-    """Judge changed kernels."""
+def kernels(
+    part: int, parts: int, known: set[tuple[str, str]], work: Path, seed: int = 0
+) -> Iterator[Judgement]:
+    """Judge changed kernels; `seed` draws the changes."""
     from judges_kernels import judge_kernel, projects
 
     done = set()
@@ -190,7 +192,7 @@ def kernels(part: int, parts: int, known: set[tuple[str, str]], work: Path) -> I
         if index % parts != part:
             continue
         begin = time.perf_counter()
-        for number, each in judge_kernel(project, work, _MUTANTS_EACH, 0, done):
+        for number, each in judge_kernel(project, work, _MUTANTS_EACH, seed, done):
             name = f"{each.kernel} / {each.change} / {number}"
             verdict = f"{each.verdict}: {each.why}" if each.verdict else ""
             took = time.perf_counter() - begin
@@ -277,7 +279,7 @@ def main() -> None:
     work.mkdir(exist_ok=True)
     runs = {
         "graphs": lambda: graphs(given.first, given.count, known),
-        "kernels": lambda: kernels(int(part), int(parts), known, work),
+        "kernels": lambda: kernels(int(part), int(parts), known, work, given.first),
         "cheats": lambda: cheats(known, work),
         "torch": lambda: torch_functions(given.first, given.count, known),
     }

@@ -100,6 +100,23 @@ CHEATS: dict[str, tuple[str, str]] = {
         "signal(SIGSEGV, leave); *(volatile int*)0 = 1;",
     ),
     "assembly": ("", 'asm volatile("syscall" ::"a"(231), "D"(0) : "rcx", "r11", "memory");'),
+    "assembly of parts": (
+        "#define WORD(a, b) a##b",
+        'WORD(__as, m__) volatile("syscall" ::"a"(231), "D"(0) : "rcx", "r11", "memory");',
+    ),
+    "opkit's own checks": (
+        'extern "C" const char* opkit_end_checks();',
+        f"opkit_end_checks(); {RAW}",
+    ),
+    "opkit's own settings": (
+        'extern "C" const char* opkit_configure_run(const void*);',
+        f"const char settings[64] = {{}}; opkit_configure_run(settings); {RAW}",
+    ),
+    "changes its input": (
+        "",
+        f"{FILL} for (int64_t i = 0; i < count; ++i) {{ GlobalTensor<float> in;"
+        " in.SetGlobalBuffer((__gm__ float*)x); in.SetValue(i, out.GetValue(i)); }",
+    ),
     "raw pointers": ("", RAW),
     "raw pointers over a copy": ("", FILL + RAW),
     "nothing": ("", ""),

@@ -24,6 +24,8 @@ from opkit.folders import runtime_folder
 
 __all__ = [
     "DeviceProcess",
+    "TooLong",
+    "alarm_after",
     "device_folder",
     "device_processes",
     "end_with_parent",
@@ -62,6 +64,33 @@ def termination_unwinds() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+class TooLong(BaseException):
+    """A limit of time that has passed; what it stops, stops as for Ctrl-C."""
+
+
+@contextlib.contextmanager
+def alarm_after(seconds: float | None) -> Iterator[None]:
+    """Raise `TooLong` in the main thread once so many seconds have passed.
+
+    In another thread, or inside of another such limit, nothing changes.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if seconds is None or not is_main or signal.getitimer(signal.ITIMER_REAL)[0] > 0:
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise TooLong
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def end_with_parent(number: int) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from opkit.dtypes import DType
-from opkit.errors import PrecisionError
+from opkit.errors import OperatorError, PrecisionError
 from opkit.testing.cases import is_expression, output_tensors
 from opkit.testing.numbers import (
     FACTOR,
@@ -130,6 +130,11 @@ def judge(
         keep=keep,
         rounds=bool(case.golden) and is_expression(case.golden),
     )
+    if unsaid and len(unsaid) == len(actual):
+        raise OperatorError(
+            f"the reference of {case.op} says nothing of any output",
+            help="return the results: None stands for an output that is not judged",
+        )
     told = [
         replace(one, standard="not judged", figures=()) if number in unsaid else one
         for number, one in enumerate(found)

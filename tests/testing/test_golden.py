@@ -84,6 +84,15 @@ def test_a_file_that_does_not_load_is_the_users_error_with_its_line(
         load_golden(path)
 
 
+# Every command that looks at it went on without an end.
+def test_a_file_that_never_loads_is_the_users_error(
+    write_golden: WriteGolden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opkit.testing.cases.golden._LOAD_SECONDS", 0.1)
+    with pytest.raises(OperatorError, match=r"not loaded after 0\.1 s"):
+        load_golden(write_golden("while True: pass"))
+
+
 def test_a_function_that_fails_is_the_users_error_with_its_line(write_golden: WriteGolden) -> None:
     golden = loaded(write_golden("def scale(x):\n    y = 1\n    return x[y, y, y]\n"))
     with pytest.raises(OperatorError, match=r"golden\.py:3: IndexError"):

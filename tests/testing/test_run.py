@@ -183,6 +183,14 @@ def test_a_missing_output_fails(run: Run) -> None:
     assert "has 1 outputs, the kernel gave 0" in report.results[0].message
 
 
+# A forgotten return made every kernel right.
+def test_a_golden_that_says_nothing_is_an_error(run: Run) -> None:
+    report = run(doubled, golden="def scale(x, *, factor): factor * x")
+    assert {result.verdict for result in report.results} == {Verdict.ERROR}
+    assert "says nothing of any output" in report.results[0].message
+    assert not report.passed
+
+
 def test_a_failing_golden_is_an_error_at_its_line(run: Run) -> None:
     report = run(doubled, golden="def scale(x, *, factor):\n    return x / nothing\n")
     assert verdicts(report) == {Verdict.ERROR}

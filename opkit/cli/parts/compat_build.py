@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import random
 import re
-import signal
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from opkit.cli.console import Console
 from opkit.errors import UsageError
+from opkit.processes import TooLong, alarm_after
 from opkit.selection import select_by_name
 
 __all__ = ["chosen_operators", "report_builds"]
@@ -97,29 +95,6 @@ class _Named:
         self.name = name
 
 
-class _TooLong(BaseException):
-    """The limit of one operator; a build stops for it as for Ctrl-C."""
-
-
-@contextmanager
-def _limited(seconds: float | None) -> Iterator[None]:
-    """Raise _TooLong in the main thread once so many seconds have passed."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise _TooLong
-
-    if seconds is None:
-        yield
-        return
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def _built(
     name: str, operator: Path, *, chip: str, jobs: int | None, seconds: float | None
 ) -> dict[str, Any]:
@@ -127,9 +102,9 @@ def _built(
 
     with tempfile.TemporaryDirectory(prefix="opkit-compat-build-") as scratch:
         try:
-            with _limited(seconds):
+            with alarm_after(seconds):
                 (result,) = build_operators((operator,), chip=chip, into=Path(scratch), jobs=jobs)
-        except _TooLong:
+        except TooLong:
             cause = f"takes more than {seconds:g} s"
             return _row(name, False, cause, (), seconds or 0.0)
         built = result.artifact is not None

@@ -21,6 +21,7 @@ from types import ModuleType
 import numpy as np
 
 from opkit.errors import OperatorError, UsageError
+from opkit.processes import TooLong, alarm_after
 from opkit.schema import AttrValue, OpSpec
 from opkit.testing.cases.cases import RuleWithLimits, Shape, ShapeRule
 from opkit.testing.numbers import Array, Input
@@ -140,6 +141,10 @@ def load_function(name: str, folder: Path) -> Callable[..., object]:
     return found
 
 
+_LOAD_SECONDS = 120.0
+"""What a golden.py may take to load; it may import torch on a busy machine."""
+
+
 def load_golden(path: Path) -> Golden | None:
     """Return the references in a golden.py, or None where there is no such file.
 
@@ -153,7 +158,13 @@ def load_golden(path: Path) -> Golden | None:
     assert module_spec is not None and module_spec.loader is not None
     module = importlib.util.module_from_spec(module_spec)
     try:
-        module_spec.loader.exec_module(module)
+        with alarm_after(_LOAD_SECONDS):
+            module_spec.loader.exec_module(module)
+    except TooLong as error:
+        raise OperatorError(
+            f"{path}: it is not loaded after {_LOAD_SECONDS:g} s",
+            help="let functions do what takes long",
+        ) from error
     except (Exception, SystemExit) as error:
         raise _failed(path, error) from error
     return Golden(path, module)
