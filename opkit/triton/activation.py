@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any
 
 from opkit.errors import SetupError, UsageError
@@ -12,12 +16,47 @@ from opkit.errors import SetupError, UsageError
 from .launching import TritonKernel
 from .redirect import BACKEND, VARIABLE, is_ours
 
+_FAMILY = "triton.language.extra.cann"
+
 __all__ = ["activate", "active", "launch", "offer"]
 
 
+class _Lent(Loader):
+    """Finds the library by the name that the chip's own Triton has for it, where nobody else does.
+
+    The last finder of all: a Triton that has the module goes first.
+    """
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
+        """Return where a module comes from; None: not from here."""
+        del path, target
+        if name == _FAMILY:
+            return ModuleSpec(name, self, is_package=True)
+        return ModuleSpec(name, self) if name == f"{_FAMILY}.libdevice" else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Have an empty module made."""
+        del spec
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Fill it."""
+        if module.__name__ == _FAMILY:
+            return
+        from . import libdevice
+
+        for name in libdevice.__all__:
+            setattr(module, name, getattr(libdevice, name))
+        module.__getattr__ = libdevice.__getattr__  # type: ignore[method-assign]
+
+
 def offer() -> None:
-    """Have Triton choose this backend in this process, where nobody has chosen another."""
+    """Have Triton choose this backend in this process, where nobody has chosen another.
+
+    Programs for the chip's own Triton find its module of functions, too.
+    """
     os.environ.setdefault(VARIABLE, BACKEND)
+    if not any(isinstance(finder, _Lent) for finder in sys.meta_path):
+        sys.meta_path.append(_Lent())
 
 
 def activate() -> None:

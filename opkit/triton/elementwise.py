@@ -680,6 +680,9 @@ _MATH = {
     "math.trunc": "Cast({0}, {1}, RoundMode::CAST_TRUNC, {2});",
     "math.rint": "Cast({0}, {1}, RoundMode::CAST_RINT, {2});",
     "math.round": "Cast({0}, {1}, RoundMode::CAST_ROUND, {2});",
+    "extern.trunc": "Cast({0}, {1}, RoundMode::CAST_TRUNC, {2});",
+    "extern.rint": "Cast({0}, {1}, RoundMode::CAST_RINT, {2});",
+    "extern.round": "Cast({0}, {1}, RoundMode::CAST_ROUND, {2});",
     "math.exp2": "Muls({0}, {1}, 0.693147180559945f, {2}); PipeBarrier<PIPE_V>();"
     " Exp({0}, {0}, {2});",
 }
@@ -690,6 +693,13 @@ _LIBRARY = {
     "math.cos": "Cos",
     "math.erf": "Erf",
     "math.tanh": "Tanh",
+}
+_LIBRARY |= {
+    f"extern.{name.lower()}": name
+    for name in (
+        *("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Sinh", "Tan", "Tanh"),
+        *("Erfc", "Log10"),
+    )
 }
 """Functions of the high-level library that want temporary space."""
 
@@ -713,10 +723,15 @@ def apply_math(lowering: Lowering, name: str, source: Buffer) -> Buffer | None:
     return target
 
 
-@lowers(*_MATH, *_LIBRARY)
+@lowers("tt.extern_elementwise", *_MATH, *_LIBRARY)
 def _math(lowering: Lowering, operation: Operation) -> None:
-    (value,) = lowering.given(operation)
     kind = operation.result_types[0]
+    name = operation.name
+    if name == "tt.extern_elementwise":
+        name = f"extern.{operation.attributes['symbol'].strip(chr(34))}"
+        if name not in _MATH and name not in _LIBRARY:
+            raise lowering.refuse(f"{name.partition('.')[2]}: no function of a library here")
+    (value,) = lowering.given(operation)
     if kind.element not in ("f32", "f16", "bf16"):
         raise lowering.refuse(f"{operation.name} of {kind.element} has no kernel here")
     shape = kind.shape or (1,)
@@ -724,7 +739,7 @@ def _math(lowering: Lowering, operation: Operation) -> None:
         source = lowering.stored(Splat(Type("f32", shape), Scalar(Type("f32"), value.text)))
     else:
         source = widened(lowering, value)
-    result = apply_math(lowering, operation.name, source)
+    result = apply_math(lowering, name, source)
     assert result is not None
     result = narrowed(lowering, result, Type(kind.element, shape))
     if kind.shape is None:

@@ -16,7 +16,10 @@ from unittest.mock import patch
 
 from opkit.errors import SetupError, UsageError
 
-__all__ = ["TritonError", "triton_ir"]
+__all__ = ["LIBRARY", "TritonError", "triton_ir"]
+
+LIBRARY = "triton.language.extra.libdevice"
+"""Where programs find functions of a device's library; Triton maps it to a backend's."""
 
 _lock = threading.RLock()
 
@@ -56,6 +59,8 @@ def triton_ir(
         from triton.compiler.code_generator import ast_to_ttir
         from triton.compiler.errors import CompilationError
 
+        from . import libdevice
+
         source = ASTSource(function, dict(signature), dict(constants))
         context = ir.context()
         ir.load_dialects(context)
@@ -66,7 +71,7 @@ def triton_ir(
                 context=context,
                 options=_options(is_debugged),
                 codegen_fns={"min_dot_size": lambda left, right: (1, 1, 1)},
-                module_map={},
+                module_map={LIBRARY: libdevice},
             )
         except CompilationError as err:
             raise _at_line(function, err) from err
@@ -159,10 +164,11 @@ def _relaxed() -> Iterator[None]:
         return math.prod(shape)
 
     from .block_pointers import STATIC
+    from .half_functions import static_functions
 
     known = code_generator.CodeGenerator.statically_implemented_functions
     with (
-        patch.dict(known, STATIC),
+        patch.dict(known, STATIC | static_functions()),
         # The rules that operations are verified by are a GPU's.
         patch.object(ir.OpState, "verify", lambda operation: True),
         # Gone from the newest releases' namespace, though not from their core.

@@ -1,0 +1,91 @@
+"""Functions that Triton programs take from a device's library, against NumPy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+triton = pytest.importorskip("triton")
+tl = pytest.importorskip("triton.language")
+libdevice = pytest.importorskip("triton.language.extra.libdevice")
+
+from opkit.triton import TritonError, launch  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+COUNT = 14
+
+
+@triton.jit
+def functions_kernel(x, y, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    a, b = tl.load(x + at), tl.load(y + at)
+    tl.store(out + at, libdevice.tanh(a))
+    tl.store(out + BLOCK + at, libdevice.log1p(b * b))
+    tl.store(out + 2 * BLOCK + at, libdevice.expm1(a * 0.001))
+    tl.store(out + 3 * BLOCK + at, libdevice.atan2(a, b))
+    tl.store(out + 4 * BLOCK + at, libdevice.hypot(a, b))
+    tl.store(out + 5 * BLOCK + at, libdevice.copysign(a, b))
+    tl.store(out + 6 * BLOCK + at, libdevice.trunc(a * 3) + libdevice.rint(b * 3))
+    tl.store(out + 7 * BLOCK + at, libdevice.nextafter(a, b))
+    tl.store(out + 8 * BLOCK + at, libdevice.asinh(a) + libdevice.isnan(a))
+    tl.store(out + 9 * BLOCK + at, libdevice.sinh(a) + libdevice.cosh(b))
+    tl.store(out + 10 * BLOCK + at, libdevice.log10(tl.abs(a)))
+    tl.store(out + 11 * BLOCK + at, libdevice.erfc(a))
+    tl.store(out + 12 * BLOCK + at, libdevice.atan(a) + libdevice.tan(b))
+    tl.store(out + 13 * BLOCK + at, libdevice.signbit(a) + 2 * libdevice.isinf(b))
+
+
+def test_functions_of_a_devices_library() -> None:
+    rng = np.random.default_rng(5)
+    block = 48
+    x, y = (rng.normal(size=block).astype(np.float32) for _ in range(2))
+    x[:3], y[:2] = [0.0, -0.0, 1.0], [-1.0, -1.0]
+    out = np.zeros((COUNT, block), np.float32)
+    launch(functions_kernel, (1,), x, y, out, BLOCK=block)
+    a, b = x.astype(np.float64), y.astype(np.float64)
+    with np.errstate(divide="ignore"):
+        expected = [
+            np.tanh(a),
+            np.log1p(b * b),
+            np.expm1(a * 0.001),
+            np.arctan2(a, b),
+            np.hypot(a, b),
+            np.copysign(a, b),
+            np.trunc(x * np.float32(3)) + np.rint(y * np.float32(3)),
+            np.nextafter(x, y),
+            np.arcsinh(a),
+            np.sinh(a) + np.cosh(b),
+            np.log10(np.abs(a)),
+            np.vectorize(math.erfc)(a),
+            np.arctan(a) + np.tan(b),
+            np.signbit(x) + 0.0,
+        ]
+    for row, values in zip(out, expected, strict=True):
+        np.testing.assert_allclose(row, values, rtol=2e-5, atol=2e-7)
+
+
+@triton.jit
+def halves_kernel(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    value = tl.load(x + at)
+    tl.store(out + at, tl.exp(value))
+
+
+def test_functions_of_halves_are_rounded_once() -> None:
+    x = np.linspace(-4, 4, 40).astype(np.float16)
+    out = np.zeros_like(x)
+    launch(halves_kernel, (1,), x, out, BLOCK=40)
+    np.testing.assert_array_equal(out, np.exp(x.astype(np.float32)).astype(np.float16))
+
+
+@triton.jit
+def bessel_kernel(x):
+    tl.store(x, libdevice.cyl_bessel_i0(tl.load(x)))
+
+
+def test_a_function_that_is_not_there_is_named() -> None:
+    with pytest.raises(TritonError, match="cyl_bessel_i0"):
+        launch(bessel_kernel, (1,), np.zeros(1, np.float32))
