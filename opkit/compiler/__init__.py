@@ -30,7 +30,17 @@ if TYPE_CHECKING:
         generated_source,
         split,
     )
-    from .frontends import FormulaOutput, evaluate_formulas, formula_graph, shapes_at, tile_program
+    from .frontends import (
+        ATEN_ELEMENTWISE,
+        LARGEST_POWER,
+        AtenCall,
+        FormulaOutput,
+        Refused,
+        evaluate_formulas,
+        formula_graph,
+        shapes_at,
+        tile_program,
+    )
     from .ir import (
         Attribute,
         CompileLimitError,
@@ -111,11 +121,14 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ATEN_ELEMENTWISE",
     "CUT_CPP",
+    "LARGEST_POWER",
     "MOST_CLASSES",
     "OPERATORS",
     "PASSES",
     "Argument",
+    "AtenCall",
     "Attribute",
     "Choices",
     "ChoicesRow",
@@ -142,6 +155,7 @@ __all__ = [
     "OperatorKernel",
     "PassNote",
     "ProgramCalls",
+    "Refused",
     "Room",
     "Shape",
     "Share",
@@ -228,7 +242,11 @@ __getattr__ = lazy_names(
             "split",
         ),
         "frontends": (
+            "ATEN_ELEMENTWISE",
+            "LARGEST_POWER",
+            "AtenCall",
             "FormulaOutput",
+            "Refused",
             "evaluate_formulas",
             "formula_graph",
             "shapes_at",

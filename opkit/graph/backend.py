@@ -15,6 +15,7 @@ from torch import fx
 
 from opkit import log
 from opkit.chips import Chip, find_chip
+from opkit.compiler import ATEN_ELEMENTWISE
 from opkit.errors import BuildError, UsageError
 from opkit.graph.attention import keep_attention_whole
 from opkit.graph.doubles import narrow_doubles
@@ -102,13 +103,9 @@ def _without_excluded(table: dict[Any, Callable[..., Any]]) -> dict[Any, Callabl
     table.pop(attention.default, None)
     # Whole it is one operator that torch runs; taken apart it is five on whole numbers of 64 bits.
     table.pop(torch.ops.aten.embedding_dense_backward.default, None)
-    # The compiler's own derivatives do not overflow, and do not multiply what is lost near 1.
-    table.pop(torch.ops.aten.gelu_backward.default, None)
-    table.pop(torch.ops.aten.mish_backward.default, None)
-    # Neither takes the logarithm that torch's parts take: half the instructions.
-    table.pop(torch.ops.aten.mish.default, None)
-    table.pop(torch.ops.aten.softplus.default, None)
-    return table
+    # The compiler's own rows do not overflow, do not multiply what is lost near 1, and take fewer
+    # instructions than torch's parts; the device's kernels are made of the same rows.
+    return {op: parts for op, parts in table.items() if str(op) not in ATEN_ELEMENTWISE}
 
 
 def opkit(

@@ -483,12 +483,11 @@ class Runner {
           invert(to, to, count);
           break;
         case Step::Reciprocal: invert(to, a, count); break;
-        case Step::Relu: Relu(to, a, count); break;
         case Step::Sign: Sign(to, a, spare, count); break;
         case Step::Floor: Floor(to, a, spare, count); break;
         case Step::Ceil: Ceil(to, a, spare, count); break;
         case Step::Trunc: Trunc(to, a, spare, count); break;
-        case Step::Round: Round(to, a, spare, count); break;
+        case Step::Round: Cast(to, a, RoundMode::CAST_RINT, count); break;
         case Step::Sin:
           Sin(to, a, spare, count);
           far_angles(tile(count), to, a, Angle::kSine);
@@ -507,12 +506,8 @@ class Runner {
           Cast(to, to.ReinterpretCast<int32_t>(), RoundMode::CAST_RINT, count);
           break;
         case Step::Power: power(tile(count), to, a, b); break;
-        case Step::Asin: Asin(to, a, spare, count); break;
-        case Step::Acos: Acos(to, a, spare, count); break;
         case Step::Atan: Atan(to, a, spare, count); break;
-        case Step::Cosh: Cosh(to, a, spare, count); break;
         case Step::Tanh: Tanh(to, a, spare, count); break;
-        case Step::Acosh: Acosh(to, a, spare, count); break;
         case Step::Erf: Erf(to, a, spare, count); break;
         case Step::Erfc: Erfc(to, a, spare, count); break;
         case Step::Sigmoid: Sigmoid(to, a, spare, count); break;

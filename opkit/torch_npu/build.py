@@ -34,10 +34,11 @@ __all__ = ["is_built", "kernel_library", "libraries"]
 _SOURCES = Path(__file__).parent / "csrc"
 _KERNELS = kernels.folder()
 _PACKAGE = Path(__file__).parents[1]
-_FUNCTION_SOURCES = (
+_FORMULA_SOURCES = (
+    "compiler/frontends/aten/*.py",
     "compiler/ops/composites.py",
     "compiler/ops/exponentials.py",
-    "torch_npu/functions.py",
+    "torch_npu/formulas.py",
 )
 _UNITS = 2
 # Checked in a process of its own: a library that PyTorch does not take can end the process.
@@ -158,7 +159,7 @@ def _backend_path() -> Path:
     parts += _contents(_SOURCES, _SOURCES.glob("*"))
     parts += _contents(_KERNELS, [*_KERNELS.glob("*.h"), *_KERNELS.glob("*.inc")])
     # What the device's formulas take from the compiler.
-    parts += _contents(_PACKAGE, [_PACKAGE / name for name in _FUNCTION_SOURCES])
+    parts += _contents(_PACKAGE, (p for name in _FORMULA_SOURCES for p in _PACKAGE.glob(name)))
     parts += _contents(emulator.include_dir(), (emulator.include_dir() / "opkit").glob("*.h"))
     return _cache() / f"device-{_digest(parts)}.so"
 
@@ -190,7 +191,7 @@ def _digest(parts: Sequence[str]) -> str:
 
 
 def _backend_part(target: Path) -> _Part:
-    from opkit.torch_npu.functions import functions_text
+    from opkit.torch_npu.formulas import formulas_text, functions_text
 
     root = Path(torch.__file__).parent
     # Without this definition some headers of ATen bring the declarations of all its operators.
@@ -203,6 +204,7 @@ def _backend_part(target: Path) -> _Part:
     link = [f"-L{root / 'lib'}", f"-Wl,-rpath,{root / 'lib'}", "-ltorch_cpu", "-lc10"]
     link += [str(library), f"-Wl,-rpath,{library.parent}"]
     folder.mkdir(exist_ok=True)
+    (folder / "formulas.inc").write_text(formulas_text(), encoding="utf-8")
     (folder / "functions.inc").write_text(functions_text(), encoding="utf-8")
 
     def test(made: Path) -> Sequence[str]:

@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING
 from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from .aten import ATEN_ELEMENTWISE, LARGEST_POWER, AtenCall, Refused
     from .formula_text import FormulaOutput, formula_graph
     from .formula_values import evaluate_formulas, shapes_at
     from .pto import tile_program
 
 __all__ = [
+    "ATEN_ELEMENTWISE",
+    "LARGEST_POWER",
+    "AtenCall",
     "FormulaOutput",
+    "Refused",
     "evaluate_formulas",
     "formula_graph",
     "shapes_at",
@@ -22,6 +27,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
+        "aten": ("ATEN_ELEMENTWISE", "LARGEST_POWER", "AtenCall", "Refused"),
         "formula_text": (
             "FormulaOutput",
             "formula_graph",

@@ -21,6 +21,7 @@ from ..ir import (
     Settings,
     Tensor,
     Value,
+    as_bool,
     as_float,
     as_promoted,
     broadcast,
@@ -206,11 +207,22 @@ def _atan2(y: Value, x: Value) -> Value:
     is_diagonal = low.apply("equal", high).apply("logical_and", high.apply("greater", 0.0))
     value = _fraction(is_diagonal.apply("where", 1.0, share), _ATAN)
     value = steep.apply("where", math.pi / 2 - value, value)
-    value = _is_signed(x).apply("where", math.pi - value, value)
-    return _is_signed(y).apply("where", -value, value)
+    value = x.apply("signbit").apply("where", math.pi - value, value)
+    return y.apply("signbit").apply("where", -value, value)
+
+
+def _asin(x: Value) -> Value:
+    return (x / ((1.0 - x) * (1.0 + x)).apply("sqrt")).apply("atan")
+
+
+def _acos(x: Value) -> Value:
+    # Of the half angle, which loses no digits next to 1.
+    return ((1.0 - x) / (1.0 + x)).apply("sqrt").apply("atan") * 2.0
 
 
 def _is_signed(x: Value) -> Value:
+    if not is_floating(x.dtype):
+        return x.apply("less", 0)
     # Also of -0, whose reciprocal is -infinity; that of -infinity is -0.
     return x.apply("less", 0.0).apply("logical_or", (1.0 / x).apply("less", 0.0))
 
@@ -517,7 +529,26 @@ ROWS = (
     _row("cos", 1, _cos, np.cos, gradient=lambda g, x, y: (-(g * x.apply("sin")),)),
     _row("tan", 1, lambda x: x.apply("sin") / x.apply("cos"), np.tan),
     _row("atan", 1, _atan, np.arctan, gradient=lambda g, x, y: (g / (x * x + 1.0),)),
+    _row(
+        "asin",
+        1,
+        _asin,
+        np.arcsin,
+        gradient=lambda g, x, y: (g / ((1.0 - x) * (1.0 + x)).apply("sqrt"),),
+    ),
+    _row(
+        "acos",
+        1,
+        _acos,
+        np.arccos,
+        gradient=lambda g, x, y: (-g / ((1.0 - x) * (1.0 + x)).apply("sqrt"),),
+    ),
     _row("atan2", 2, _atan2, np.arctan2),
+    _row(
+        *("signbit", 1, _is_signed, lambda x: np.signbit(np.asarray(x, np.float64))),
+        dtype=as_bool,
+        gradient=lambda g, x, y: (None,),
+    ),
     _row(
         "pow",
         2,
@@ -566,13 +597,15 @@ ROWS = (
     _row(
         "hardswish",
         1,
-        lambda x: x * _clip(x + 3.0, 0.0, 6.0) * (1 / 6),
+        # Not six times x, which may be infinite.
+        lambda x: x * (_clip(x + 3.0, 0.0, 6.0) / 6.0),
         lambda x: x * np.clip(x + 3, 0, 6) / 6,
     ),
     _row(
         "hardsigmoid",
         1,
-        lambda x: _clip(x * (1 / 6) + 0.5, 0.0, 1.0),
+        # The sum first, which rounds nothing next to -3.
+        lambda x: _clip(x + 3.0, 0.0, 6.0) / 6.0,
         lambda x: np.clip(x / 6 + 0.5, 0, 1),
     ),
     # along axes

@@ -18,6 +18,8 @@ __all__ = ["ROWS"]
 _ONE_IS_REACHED = 20.0
 """Where tanh(log(1 + exp(x))) is 1 in float32, and the square of exp(x) far from too large."""
 
+_LOG_2_BEGIN = 355.0 / 512.0
+
 _EXPM1 = (
     *(1.0, 0.5000000596046448, 0.166666641831398, 0.04166536033153534),
     *(0.008333578705787659, 0.0013996176421642303, 0.0001984980917768553),
@@ -108,14 +110,19 @@ def _sinh_near(x: Value) -> Value:
     return x * _series(x * x, [1.0 / math.factorial(k) for k in (1, 3, 5, 7, 9)])
 
 
+def _half_exp(x: Value) -> Value:
+    """Return exp(x) / 2, which is no infinity where exp(x) is one only by half of it."""
+    # The first 9 bits of log(2) are taken off without rounding, the rest is a factor.
+    return (x - _LOG_2_BEGIN).apply("exp") * math.exp(_LOG_2_BEGIN - math.log(2.0))
+
+
 def _sinh(x: Value) -> Value:
-    # Half of an exponential first: what is infinite would have been so by half of it.
-    far = x.apply("exp") * 0.5 - (-x).apply("exp") * 0.5
+    far = _half_exp(x) - _half_exp(-x)
     return _within(x, 1.0).apply("where", _sinh_near(x), far)
 
 
 def _cosh(x: Value) -> Value:
-    return x.apply("exp") * 0.5 + (-x).apply("exp") * 0.5
+    return _half_exp(x) + _half_exp(-x)
 
 
 def _logcosh(x: Value) -> Value:
@@ -140,6 +147,14 @@ def _asinh(x: Value) -> Value:
     size = a.apply("less", 2.0**32).apply("where", middle, far)
     near = x * _series(x * x, (1.0, -1 / 6))
     return _within(x, 1 / 64).apply("where", near, _signed(x, size))
+
+
+def _acosh(x: Value) -> Value:
+    above = x - 1.0
+    middle = _log_one_plus(above + (above * (x + 1.0)).apply("sqrt"))
+    far = x.apply("log") + math.log(2.0)
+    value = x.apply("less", 2.0**32).apply("where", middle, far)
+    return x.apply("less", 1.0).apply("where", math.nan, value)
 
 
 def _atanh(x: Value) -> Value:
@@ -221,6 +236,12 @@ ROWS = (
         _asinh,
         np.arcsinh,
         gradient=lambda g, x, y: (g / (x * x + 1.0).apply("sqrt"),),
+    ),
+    _row(
+        "acosh",
+        _acosh,
+        np.arccosh,
+        gradient=lambda g, x, y: (g / ((x + 1.0) * (x - 1.0)).apply("sqrt"),),
     ),
     _row(
         "atanh",

@@ -4,7 +4,7 @@ less."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -85,27 +85,33 @@ class Rebuilder:
         return self.builder.apply(node.operator, *inputs, **dict(node.attributes))
 
 
-def expand(graph: Graph, *, fractions_only: bool = False) -> Graph:
+def expand(graph: Graph, *, fractions_only: bool = False, kept: Collection[str] = ()) -> Graph:
     """Return the graph in operators that kernels compute: composites expanded, reductions over
     neighbouring axes that keep their rank.
 
     Args:
         graph: the program.
         fractions_only: the target reduces fractions only: whole numbers are reduced by them.
+        kept: composites that the target computes by itself.
     """
     work = Rebuilder(graph)
     for node in graph.nodes:
         with work.builder.at(node.location):
             inputs = [work.values[name] for name in node.inputs]
-            value = _expanded(work, node, inputs, fractions_only)
+            is_kept = node.operator in kept
+            value = (
+                work.same(node, inputs)
+                if is_kept
+                else _expanded(work, node, inputs, fractions_only)
+            )
             work.values[node.output.name] = _retyped(value, node.output)
     result = work.finish()
     composite = any(
-        OPERATORS[n.operator].expand is not None
+        (OPERATORS[n.operator].expand is not None and n.operator not in kept)
         or (OPERATORS[n.operator].kind == "reduction" and not _is_plain(result, n, fractions_only))
         for n in result.nodes
     )
-    return expand(result, fractions_only=fractions_only) if composite else result
+    return expand(result, fractions_only=fractions_only, kept=kept) if composite else result
 
 
 def _is_plain(graph: Graph, node: Node, fractions_only: bool) -> bool:

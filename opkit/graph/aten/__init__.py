@@ -1,4 +1,5 @@
-"""ATen operators in the compiler's: one table, one row an operator.
+"""ATen operators in the compiler's: one table, one row an operator; those that work element by
+element are `opkit.compiler`'s own, which the device `npu` shares.
 
 A row's function takes a `Call` and then what the ATen operator takes, with tensors as values of the
 program under construction; it returns a value, or a tuple where the operator returns several.
@@ -9,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from opkit.compiler import ATEN_ELEMENTWISE, Refused
+from opkit.compiler import AtenCall as Call
 from opkit.graph.aten import (
     chance,
-    elementwise,
     images,
     movement,
     places,
@@ -20,7 +22,6 @@ from opkit.graph.aten import (
     quantised,
     rows,
 )
-from opkit.graph.aten.call import Call, Refused
 from opkit.graph.aten.whole import INPUT, LARGEST, Bound, bound_of, largest_limit
 
 __all__ = [
@@ -41,7 +42,7 @@ LOOKUPS: Mapping[str, places.Lookup] = {**places.LOOKUPS, **pooling.LOOKUPS}
 
 ROWS: Mapping[str, Callable[..., Any]] = {
     **chance.ROWS,
-    **elementwise.ROWS,
+    **ATEN_ELEMENTWISE,
     **images.ROWS,
     **movement.ROWS,
     **places.ROWS,

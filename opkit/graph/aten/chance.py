@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from opkit.compiler import Value
-from opkit.graph.aten.call import Call, Refused
+from opkit.compiler import AtenCall as Call
+from opkit.compiler import Refused, Value
 
 __all__ = ["ROWS"]
 

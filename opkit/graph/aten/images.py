@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from opkit.compiler import Value, patches, unpatched
+from opkit.compiler import AtenCall as Call
+from opkit.compiler import Refused, Value, patches, unpatched
 from opkit.dtypes import find_dtype
-from opkit.graph.aten.call import Call, Refused
 
 __all__ = ["ROWS"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from opkit.compiler import Value
-from opkit.graph.aten.call import Call, Operand, Refused
+from opkit.compiler import AtenCall as Call
+from opkit.compiler import Operand, Refused, Value
 
 __all__ = ["ROWS", "VIEWS"]
 

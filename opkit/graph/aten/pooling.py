@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from opkit.compiler import Value, placed, spaced
-from opkit.graph.aten.call import Call, Refused
+from opkit.compiler import AtenCall as Call
+from opkit.compiler import Refused, Value, placed, spaced
 
 __all__ = ["LOOKUPS", "ROWS"]
 

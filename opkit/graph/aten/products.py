@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from opkit.compiler import Value
-from opkit.graph.aten.call import Call, Refused
+from opkit.compiler import AtenCall as Call
+from opkit.compiler import Refused, Value
 
 __all__ = ["ROWS"]
 

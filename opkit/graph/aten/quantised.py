@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from opkit.compiler import Value
-from opkit.graph.aten.call import Call, Operand, Refused
+from opkit.compiler import AtenCall as Call
+from opkit.compiler import Operand, Refused, Value
 
 __all__ = ["ROWS"]
 

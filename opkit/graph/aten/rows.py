@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from opkit.compiler import Value
-from opkit.graph.aten.call import Call, Operand, Refused
-from opkit.graph.aten.elementwise import LARGEST_POWER
+from opkit.compiler import LARGEST_POWER, Operand, Refused, Value
+from opkit.compiler import AtenCall as Call
 
 __all__ = ["ROWS"]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from opkit.graph.aten.call import Refused
+from opkit.compiler import Refused
 
 __all__ = ["INPUT", "LARGEST", "Bound", "bound_of", "largest_limit"]
 

@@ -1,4 +1,4 @@
-// Element-wise operators: rows of elementwise.inc, each a formula over the operator's own arguments.
+// Element-wise operators: rows of elementwise.inc, each with a formula over the operator's own arguments.
 #include <ATen/TensorIterator.h>
 #include <ATen/ops/_local_scalar_dense_native.h>
 #include <ATen/ops/all.h>
@@ -359,16 +359,20 @@ struct FormulaRow {
   const char* op;
   const char* text_name;
   const char* text_value;
-  const char* formula;
   Typing typing;
 };
 constexpr FormulaRow kFormulaRows[] = {
-#define FORMULA(op, formula, typing) {op, "", "", formula, Typing::typing},
-#define FORMULA_IF(op, name, value, formula, typing) {op, name, value, formula, Typing::typing},
+#define ROW(op, typing) {op, "", "", Typing::typing},
+#define ROW_IF(op, name, value, typing) {op, name, value, Typing::typing},
 #include "elementwise.inc"
-#undef FORMULA
-#undef FORMULA_IF
+#undef ROW
+#undef ROW_IF
 };
+/// One for each row, from the compiler's operators (opkit/torch_npu/formulas.py).
+constexpr const char* kFormulas[] = {
+#include "formulas.inc"
+};
+static_assert(std::size(kFormulas) == std::size(kFormulaRows));
 
 bool has_row(const std::string& op) {
   return std::any_of(std::begin(kFormulaRows), std::end(kFormulaRows),
@@ -380,7 +384,7 @@ void add_rows(const std::string& op, size_t begin, size_t end) {
   std::vector<std::shared_ptr<Elementwise>> rows;
   for (size_t i = begin; i < end; ++i) {
     const FormulaRow& row = kFormulaRows[i];
-    rows.push_back(std::make_shared<Elementwise>(op, row.text_name, row.text_value, row.formula, row.typing));
+    rows.push_back(std::make_shared<Elementwise>(op, row.text_name, row.text_value, kFormulas[i], row.typing));
   }
   add_native(op, "vector_program", [rows](const c10::OperatorHandle& handle, c10::Stack* stack) {
     const char* reason = nullptr;
@@ -395,8 +399,8 @@ void add_rows(const std::string& op, size_t begin, size_t end) {
 }  // namespace
 
 const char* elementwise_formula(std::string_view op) {
-  for (const FormulaRow& row : kFormulaRows) {
-    if (op == row.op) return row.formula;
+  for (size_t i = 0; i < std::size(kFormulaRows); ++i) {
+    if (op == kFormulaRows[i].op) return kFormulas[i];
   }
   TORCH_INTERNAL_ASSERT(false, op, " has no formula");
 }

@@ -26,7 +26,7 @@ constexpr StepRow kSteps[] = {
 #undef OP
 };
 
-/// Functions of one value that are more than a step: the compiler's rows (opkit/torch_npu/functions.py).
+/// Functions of one value that are more than a step: the compiler's rows (opkit/torch_npu/formulas.py).
 struct FunctionRow {
   std::string_view name;
   std::string_view formula;  ///< of x

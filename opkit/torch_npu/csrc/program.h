@@ -2,7 +2,7 @@
 ///
 /// A formula is assignments `name = expression;` and a last expression, which goes to the first output. Names are
 /// inputs, numbers or outputs of the call. Functions are the steps of vector_ops.inc and the compiler's rows that
-/// opkit/torch_npu/functions.py names. `rsum`, `rmax` and `rmin` go over a row and fill it. `fold(x)` stands for
+/// opkit/torch_npu/formulas.py names. `rsum`, `rmax` and `rmin` go over a row and fill it. `fold(x)` stands for
 /// the value that a reduction leaves of x: what comes before is done on each tile, what comes after on the result.
 #pragma once
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Collection
+from typing import Any
 
-from opkit.compiler import GraphBuilder, Value
 from opkit.errors import UsageError
 
-__all__ = ["Call", "Operand", "Refused"]
+from ...ir import Operand, Value
+from ...tracing import GraphBuilder
 
-Operand: TypeAlias = "Value | float | int | bool"
+__all__ = ["AtenCall", "Refused"]
 
 
 class Refused(UsageError):
     """The compiler's kernels do not compute this; torch does."""
 
 
-class Call:
+class AtenCall:
     """One call of an ATen operator, on its way into a program."""
 
     def __init__(
@@ -25,11 +26,15 @@ class Call:
         shapes: tuple[tuple[int, ...], ...],
         dtypes: tuple[str, ...],
         constants: dict[str, Any],
+        *,
+        exact: Collection[str] = (),
     ) -> None:
         self.builder = builder
         self.shapes = shapes
         """Of each result."""
         self.dtypes = dtypes
+        self.exact = frozenset(exact)
+        """Operators that the target computes to the last bit, and compiled kernels do not."""
         self._constants = constants
 
     def uniform(self, shape: tuple[Any, ...]) -> Value:
