@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         find_mutants,
         run_mutants,
     )
-    from opkit.sanitizer.outputs import unwritten_outputs, written_inputs
+    from opkit.sanitizer.outputs import allocations, unwritten_outputs, written_inputs
     from opkit.sanitizer.page import check_page
     from opkit.sanitizer.program import check_program, check_script, findings_in, program_options
     from opkit.sanitizer.report import (
@@ -71,6 +71,7 @@ __all__ = [
     "MutationReport",
     "Suppressions",
     "Witness",
+    "allocations",
     "baseline_text",
     "check_case",
     "check_cases",
@@ -118,7 +119,7 @@ __getattr__ = lazy_names(
             "find_mutants",
             "run_mutants",
         ),
-        "outputs": ("unwritten_outputs", "written_inputs"),
+        "outputs": ("allocations", "unwritten_outputs", "written_inputs"),
         "page": ("check_page",),
         "program": ("check_program", "check_script", "findings_in", "program_options"),
         "report": (

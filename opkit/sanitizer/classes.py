@@ -294,6 +294,15 @@ CLASSES: tuple[FindingClass, ...] = (
         "not check.",
     ),
     FindingClass(
+        "API-MEMORY",
+        "apicheck",
+        "memory that a kernel takes by malloc or new",
+        "An AI core has no heap: the language has no malloc, new and free, and no containers of "
+        "C++'s library, which call them. Here the kernel is a program of this machine, and they "
+        "work. What the compiler leaves out as unused is not seen.",
+        needs_operator=True,
+    ),
+    FindingClass(
         "API-OVERLAP",
         "apicheck",
         "a result written over a source that is still to be read",

@@ -1,4 +1,4 @@
-"""What a launch leaves of its tensors: outputs that nothing writes, inputs that something does."""
+"""What operators show as a whole: outputs that nothing writes, inputs that something does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from opkit.sanitizer.finding import Finding, Location
 from opkit.toolchain import scan_kernels
 
-__all__ = ["unwritten_outputs", "written_inputs"]
+__all__ = ["allocations", "unwritten_outputs", "written_inputs"]
 
 _Array = NDArray[Any]
 
@@ -80,6 +80,26 @@ def written_inputs(names: Sequence[str], *, kernel: str, source: Path) -> tuple[
             allocation=f"input {name}",
         )
         for name in names
+    )
+
+
+def allocations(names: Sequence[str], *, kernel: str, source: Path) -> tuple[Finding, ...]:
+    """Return a finding where a kernel takes memory as programs do.
+
+    Args:
+        names: of the functions by which it does.
+        kernel, source: its name and file.
+    """
+    if not names:
+        return ()
+    return (
+        _of_launch(
+            "API-MEMORY",
+            f"the kernel takes memory of this machine, by {', '.join(names)}",
+            "use LocalTensor, arrays of constant size, the workspace; C++ containers allocate",
+            kernel=kernel,
+            source=source,
+        ),
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opkit.sanitizer import Finding, unwritten_outputs, written_inputs
+from opkit.sanitizer import Finding, allocations, unwritten_outputs, written_inputs
 
 
 def look(before: object, after: object, tmp_path: Path) -> tuple[Finding, ...]:
@@ -58,3 +58,13 @@ def test_an_input_that_a_launch_changes_is_found_at_the_kernel(tmp_path: Path) -
     assert (found.id, found.allocation) == ("MEM-INPUT", "input x")
     assert found.location is not None and found.location.line == 1
     assert written_inputs([], kernel="twice", source=source) == ()
+
+
+def test_memory_that_a_kernel_takes_is_found_at_the_kernel(tmp_path: Path) -> None:
+    source = tmp_path / "twice.cpp"
+    source.write_text('\nextern "C" __global__ __aicore__ void twice(GM_ADDR x) {}\n')
+    (found,) = allocations(["new"], kernel="twice", source=source)
+    assert found.id == "API-MEMORY"
+    assert "by new" in found.message
+    assert found.location is not None and found.location.line == 2
+    assert allocations([], kernel="twice", source=source) == ()

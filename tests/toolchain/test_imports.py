@@ -8,7 +8,12 @@ import pytest
 
 from opkit.errors import BuildError
 from opkit.toolchain import compile_kernel
-from opkit.toolchain.building.imports import _foreign_words, _last_word, undefined_names
+from opkit.toolchain.building.imports import (
+    _foreign_words,
+    _last_word,
+    allocating_names,
+    undefined_names,
+)
 
 KERNEL = """#include "kernel_operator.h"
 %s
@@ -75,13 +80,16 @@ def test_what_computes_prints_and_throws_is_no_function_of_the_machine(tmp_path:
     if (a[0] > 3) throw std::runtime_error(std::string("no"));
     if (a[0] > 2) throw 5;
     if (a[0] > 1) throw "text";
-    *(volatile float*)x = *std::max_element(a, a + 8);"""
+    std::vector<float> more(*x); more[1] = a[1];
+    *(volatile float*)x = *std::max_element(a, a + 8) + more[*x - 1];"""
     head = "\n".join(
         f"#include <{name}>"
-        for name in ("algorithm", "cmath", "cstdio", "cstring", "stdexcept", "string")
+        for name in ("algorithm", "cmath", "cstdio", "cstring", "stdexcept", "string", "vector")
     )
     image = compile_kernel(KERNEL % (head, body), cache_dir=tmp_path)
-    assert {"expf", "printf", "strlen"} & set(undefined_names(image.library.read_bytes()))
+    data = image.library.read_bytes()
+    assert {"expf", "printf", "strlen"} & set(undefined_names(data))
+    assert allocating_names(data) == ("new",)
 
 
 # Each was no assembly to a pattern over the text.

@@ -96,13 +96,23 @@ def run_checks(
 
 def _begin(setup: _Setup, folders: Mapping[str, Path]) -> Callable[[Case], CheckedCase | _Refused]:
     from opkit import runtime
-    from opkit.sanitizer import unwritten_outputs, written_inputs
+    from opkit.sanitizer import allocations, unwritten_outputs, written_inputs
     from opkit.testing import is_refusal, launch_of
+    from opkit.toolchain import allocating_names, operator_images
 
     runtime.configure(setup.chip, allow_raw_writes=setup.settings.allow_raw_writes)
     library = runtime.open(folders["artifact"])
     operators = {spec.op: (spec, source) for spec, source in setup.operators}
     refusals: list[OpkitError] = []
+
+    taken = {
+        (one.op, one.dtypes): allocating_names(one.image.library.read_bytes())
+        for one in operator_images(folders["artifact"])
+    }
+
+    def allocated(case: Case, spec: OpSpec, source: Path) -> tuple[Finding, ...]:
+        names = taken.get((case.op, tuple(dtype.name for dtype in case.dtypes)), ())
+        return allocations(names, kernel=spec.name, source=source)
 
     def launch(case: Case) -> Sequence[Finding]:
         spec, source = operators[case.op]
@@ -125,8 +135,9 @@ def _begin(setup: _Setup, folders: Mapping[str, Path]) -> Callable[[Case], Check
                 raise
             refusals.append(error)
             return ()
+        found = allocated(case, spec, source) if "apicheck" in setup.settings.tools else ()
         changed = runtime.changed_inputs() if "memcheck" in setup.settings.tools else []
-        found = written_inputs(changed, kernel=spec.name, source=source)
+        found += written_inputs(changed, kernel=spec.name, source=source)
         if "initcheck" not in setup.settings.tools:
             return found
         names = [tensor.name for tensor in spec.outputs]

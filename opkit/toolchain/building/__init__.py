@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .command import host_argv
     from .described import HostDescription
     from .imports import (
+        allocating_names,
         foreign_host_names,
         foreign_kernel_log,
         foreign_log,
@@ -55,6 +56,7 @@ __all__ = [
     "OperatorBuild",
     "ProcessGroup",
     "Session",
+    "allocating_names",
     "build",
     "build_library",
     "build_operators",
@@ -88,6 +90,7 @@ __getattr__ = lazy_names(
         "command": ("host_argv",),
         "described": ("HostDescription",),
         "imports": (
+            "allocating_names",
             "foreign_host_names",
             "foreign_kernel_log",
             "foreign_log",

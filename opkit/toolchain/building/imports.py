@@ -18,6 +18,7 @@ from pathlib import Path
 from opkit.toolchain.source import Token, TokenKind, significant, tokenize
 
 __all__ = [
+    "allocating_names",
     "assembly_log",
     "foreign_host_names",
     "foreign_kernel_log",
@@ -63,6 +64,7 @@ _LIBRARIES = re.compile(
     rf"(?!sqrtf?$)(?:{_MATHS})[fl]?$|__(?:{_MATHS})[fl]?_finite$|(?:__)?(?:{_PRINTING})(?:_chk)?$"
     rf"|str\w+$|(?:m|c|re)alloc$|free$|aligned_alloc$|_Zn[wa]|(?:{_ENDING})$"
 )
+_ALLOCATES = re.compile(r"(?P<name>(?:m|c|re)alloc|aligned_alloc)$|_Zn[wa]")
 # Host code may also use what it shares with the threads that call it, and what reads text.
 _ALLOWED_OF_HOSTS = re.compile(
     r"pthread_(?:mutex|once|key|[gs]etspecific|rwlock|self)\w*$|__errno_location$|__ctype_\w+$"
@@ -350,6 +352,13 @@ def library_names(image: bytes) -> tuple[str, ...]:
     is none of the core's.
     """
     return tuple(name for name in undefined_names(image) if _LIBRARIES.match(name))
+
+
+def allocating_names(image: bytes) -> tuple[str, ...]:
+    """Return the functions by which a kernel takes memory of this machine, as C++ has them."""
+    found = (_ALLOCATES.match(name) for name in undefined_names(image))
+    words = (match[0] if match["name"] else "new" for match in found if match)
+    return tuple(dict.fromkeys(words))
 
 
 def foreign_host_names(image: bytes) -> tuple[str, ...]:
