@@ -305,6 +305,9 @@ def _worked_out(kernel: FusedGraph, chip: Chip) -> tuple[_KernelLaunch, ...]:
             if part.kind == "view":
                 (node,) = part.nodes
                 roots[node.output.name] = roots[node.inputs[0]]
+    for name, window in lowered.windows.items():
+        # A kernel that was fused with its parts is given these by the model.
+        roots[name] = roots.get(window.base, name)
     owners = {roots[name]: output for output, name in lowered.graph.outputs}
     owners |= {tensor.name: tensor.name for tensor in graph.inputs}
 

@@ -41,6 +41,17 @@ def test_a_quantised_product_is_one_of_int8(shape: Any) -> None:
     torch.testing.assert_close(found, product(*given), rtol=1e-3, atol=1e-4)
 
 
+def test_scales_of_16_bits_are_applied_as_the_product_is_handed_over() -> None:
+    # The product was written in float32 and read again, as a kernel made float32 of the scales.
+    def product(a: Any, b: Any, scale: Any) -> Any:
+        return ((a.double() @ b.double()) * scale.double()).to(torch.bfloat16)
+
+    with watching() as graphs:
+        torch.compile(product, backend=opkit)(_int8(16, 32), _int8(32, 64), torch.rand(64).half())
+    kernels = [kernel.operators for s in graphs[0].segments for kernel in s.plan.kernels]
+    assert kernels == [("cast",), ("matmul", "cast", "mul", "cast")]
+
+
 def test_turned_matrices_stay_int8() -> None:
     def product(a: Any, b: Any) -> Any:
         return (a.double().t() @ b.double().t() * 0.001).to(torch.bfloat16)

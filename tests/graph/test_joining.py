@@ -60,6 +60,19 @@ def test_reductions_of_a_list_are_one_launch() -> None:
     torch.testing.assert_close(found, sums(given), rtol=1e-5, atol=1e-5)
 
 
+def test_reductions_of_lengths_that_no_cores_divide_are_shared() -> None:
+    # One core did all of it: 262147 is a prime number.
+    def folded(x: Any, columns: Any) -> Any:
+        wide = x.float()
+        return wide.square().sum(), wide.amax(), columns.amin(0)
+
+    given = torch.randn(262147).half(), torch.randn(32771, 5)
+    found, plan = _compiled(folded, *given)
+    (launch,) = plan.launches
+    assert launch.block_dim > 8
+    torch.testing.assert_close(found, folded(*given), rtol=1e-4, atol=1e-2)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
 def test_what_is_moved_and_computed_in_turn_is_one_launch(dtype: Any) -> None:
     def turned(x: Any) -> Any:

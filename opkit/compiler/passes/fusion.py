@@ -287,7 +287,14 @@ def _join(
     if kind != "vector":
         return None, f"{node.operator} is a kernel of its own" if producers else ""
     why = ""
-    for index in reversed(producers):
+    # What has an element for each of a product's is that kernel's work, before that of one which
+    # gives it a row or a column.
+    products = [index for index in producers if building[index][0] == "matmul"]
+    others = [index for index in producers if index not in products]
+    is_narrow = not any(
+        _has_shape_of(each.output, node.output) for at in others for each in building[at][1]
+    )
+    for index in reversed([*others, *products] if is_narrow else producers):
         if building[index][0] == "matmul":
             fits, reason = _finishes(graph, node, building[index][1], lasting)
             later = [other for other in producers if other != index]

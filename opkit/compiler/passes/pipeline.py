@@ -198,7 +198,9 @@ PASSES: tuple[Pass, ...] = (
     ),
     Pass(
         *("share_reductions", "reductions to few numbers in two steps", ("program", "kernel")),
-        lambda graph, lowering: share_reductions(graph, lowering.sharing_cores),
+        lambda graph, lowering: share_reductions(
+            graph, lowering.sharing_cores, is_planned=lowering.purpose == "kernel"
+        ),
         needs=lambda lowering: lowering.sharing_cores > 0,
         when="on chips that copy rows of any length",
     ),
@@ -232,8 +234,9 @@ PASSES: tuple[Pass, ...] = (
             "place_windows",
             "slices and concatenations that kernels read and write in place",
         ),
-        ("model",),
+        ("model", "kernel"),
         lambda fused, _: place_windows(fused),
+        unless="keep_kernel",
     ),
 )
 """In order. Names are those of `opkit compile --dump`."""

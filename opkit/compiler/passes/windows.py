@@ -63,6 +63,12 @@ class _Places:
                 if window is not None:
                     windows[node.output.name] = window
                     moved.add(node.output.name)
+            elif group.kind == "view" and node.inputs[0] in windows:
+                seen = windows[node.inputs[0]]
+                shape = _sizes(node.output.shape)
+                if shape is not None:
+                    windows[node.output.name] = replace(seen, strides=_dense(shape))
+                    moved.add(node.output.name)
             elif group.kind == "concat":
                 parts = self.joined(node, dropped)
                 windows |= parts
@@ -77,7 +83,14 @@ class _Places:
         before = _sizes(self.graph.tensors[source].shape)
         if name in dropped | self.returned or shape is None or before is None:
             return None
-        if node.settings["step"] != 1 or not all(r.output.name in self.home for r in readers):
+        known = {*self.home, *(r.output.name for r in readers if r.operator == "reshape")}
+        if node.settings["step"] != 1 or not known.issuperset(r.output.name for r in readers):
+            return None
+        views = [reader for reader in readers if reader.operator == "reshape"]
+        # Elements that lie together may be seen in any shape.
+        at_once = math.prod(before[: int(str(node.settings["axis"])) % len(shape)]) == 1
+        is_seen = at_once and source not in windows and all(map(self.is_seen, views))
+        if views and (not is_seen or dropped & {view.output.name for view in views}):
             return None
         axis, start = int(str(node.settings["axis"])), int(str(node.settings["start"]))
         base = windows.get(source) or Window(source, 0, _dense(before), math.prod(before))
@@ -85,6 +98,12 @@ class _Places:
             return None
         begin = base.begin + start * base.strides[axis % len(shape)]
         return replace(base, begin=begin)
+
+    def is_seen(self, view: Node) -> bool:
+        """Return whether only vector kernels read a change of shape."""
+        name = view.output.name
+        users = self.graph.users[name]
+        return name not in self.returned and all(u.output.name in self.home for u in users)
 
     def joined(self, node: Node, dropped: set[str]) -> dict[str, Window]:
         """Return the parts of a concatenation; none where it stays a kernel."""
