@@ -182,7 +182,9 @@ def compile_module(
         name = f"opkit_segment_{len(found.segments)}"
         outputs = outputs_of(nodes)
         try:
-            segment = CompiledSegment(name, translate(nodes, outputs, "segment"), chip)
+            segment = CompiledSegment(
+                name, translate(nodes, outputs, "segment", takes_int64=True), chip
+            )
         except (UsageError, BuildError, AssertionError, NotImplementedError) as err:
             # One node alone would do; together they do not: torch runs them, and says why.
             reason = (str(err) or repr(err)).splitlines()[0]

@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from opkit.graph.aten import ROWS
 from opkit.graph.program import run_nodes
-from opkit.graph.translation import DTYPES, operator_name
+from opkit.graph.translation import DTYPES, NUMBER, operator_name
 
 __all__ = ["fold"]
 
@@ -57,6 +57,9 @@ def fold(module: fx.GraphModule) -> int:
         with module.graph.inserting_before(node):
             stored = module.graph.get_attr(name)
             stored.meta = dict(node.meta)
+            if values[node].numel() == 1:
+                with unset_fake_temporarily():
+                    stored.meta[NUMBER] = values[node].item()
             if any(user.op == "output" for user in node.users):
                 given = module.graph.call_function(torch.ops.aten.clone.default, (stored,))
                 given.meta = dict(node.meta)

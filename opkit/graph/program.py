@@ -51,6 +51,7 @@ class CompiledSegment(torch.nn.Module):
             or node.meta["val"].dtype == torch.int64
             for tensor, node in zip(self.plan.inputs, translation.inputs, strict=False)
         ]
+        self._is_wide = [tensor.dtype == "int64" for tensor in self.plan.inputs]
         self._narrowed = [translation.narrowed.get(tensor.name, 0) for tensor in self.plan.inputs]
         self._device = examples[0].device
         self._draws = self.plan.draws
@@ -60,8 +61,8 @@ class CompiledSegment(torch.nn.Module):
     def forward(self, *tensors: torch.Tensor) -> Any:
         """Return the sub-graph's results: one tensor, or a tuple."""
         given: list[torch.Tensor] = []
-        for tensor, places, is_limited in zip(
-            tensors, self._narrowed, self._is_limited, strict=True
+        for tensor, places, is_limited, is_wide in zip(
+            tensors, self._narrowed, self._is_limited, self._is_wide, strict=True
         ):
             if isinstance(tensor, FakeTensor):
                 return self._by_torch(tensors)
@@ -70,7 +71,8 @@ class CompiledSegment(torch.nn.Module):
                 _check_places(plain, places)
             elif is_limited and not _keeps_to(plain, self.translation.limit):
                 return self._by_torch(tensors)
-            given.append(plain.to(torch.int32) if plain.dtype == torch.int64 else plain)
+            is_cut = plain.dtype == torch.int64 and not is_wide
+            given.append(plain.to(torch.int32) if is_cut else plain)
         device = tensors[0].device if tensors else self._device
         results = [
             torch.empty(shape, dtype=held, device=device) for shape, held, _, _ in self._results
@@ -102,6 +104,11 @@ class CompiledSegment(torch.nn.Module):
         """Return the results where 32 bits would not hold whole numbers on the way, or where
         tensors have no memory."""
         values: dict[fx.Node, Any] = dict(zip(self.translation.inputs, tensors, strict=True))
+        for node, number in self.translation.numbers.items():
+            example = node.meta["val"]
+            values[node] = torch.full(
+                tuple(example.shape), number, dtype=example.dtype, device=example.device
+            )
         with torch.no_grad():
             run_nodes(self.translation.nodes, values)
         results = [values[node] for node in self.translation.outputs]

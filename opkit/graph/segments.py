@@ -86,7 +86,7 @@ class Support(OperatorSupportBase):
             if isinstance(value, torch.Tensor) and value.numel() == 0:
                 return f"{source.name} has no elements"
         try:
-            plan_of(translate(nodes, wanted, "alone").graph, self.chip)
+            plan_of(translate(nodes, wanted, "alone", takes_int64=True).graph, self.chip)
         except OpkitError as err:
             message = str(getattr(err, "message", err)).splitlines()[0]
             return message.removeprefix(f"{node.name} ({operator_name(node)}): ").removeprefix(
@@ -154,7 +154,7 @@ def cut(module: fx.GraphModule, chip: Chip, *, smallest: int = 1) -> Cut:
         found = _cut(module, support, smallest)
         try:
             for nodes in found.segments:
-                translate(nodes, outputs_of(nodes), "segment")
+                translate(nodes, outputs_of(nodes), "segment", takes_int64=True)
         except Unbounded as err:
             # Among others it reads larger numbers than alone.
             support.without[err.node] = err.message.removeprefix(f"{err.node}: ")

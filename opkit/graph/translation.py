@@ -22,6 +22,7 @@ from opkit.graph.aten import (
     ROWS,
     VIEWS,
     Bound,
+    Call,
     Refused,
     bound_of,
     largest_limit,
@@ -29,6 +30,7 @@ from opkit.graph.aten import (
 
 __all__ = [
     "DTYPES",
+    "NUMBER",
     "Replacement",
     "Translation",
     "Unbounded",
@@ -50,6 +52,9 @@ DTYPES: Mapping[torch.dtype, str] = {
     torch.bool: "bool",
 }
 """What kernels hold."""
+
+NUMBER = "opkit_number"
+"""Under which a node's `meta` has the value of a tensor of one element that is always the same."""
 
 _HELD = {**DTYPES, torch.int64: "int32"}
 """And as what: 64 bits where 32 are enough, which is made sure of."""
@@ -75,6 +80,8 @@ class Translation:
     limit: int = LARGEST
     """How far from 0 their elements may be: with more, 32 bits would not hold the results."""
     nodes: Sequence[fx.Node] = ()
+    numbers: Mapping[fx.Node, float | int | bool] = field(default_factory=dict)
+    """Nodes outside that are known numbers."""
     values: dict[str, str] = field(default_factory=dict)
     """From the nodes' names to the program's tensors."""
 
@@ -122,6 +129,8 @@ def translate(
     name: str,
     replaced: Mapping[fx.Node, Replacement] | None = None,
     wide: Collection[fx.Node] = (),
+    *,
+    takes_int64: bool = False,
 ) -> Translation:
     """Return the program of some nodes, in their order.
 
@@ -130,10 +139,11 @@ def translate(
         replaced: nodes that are computed otherwise than their rows say.
         wide: those of them whose results stay in the data type that they are computed in, and
             which read what such others give as it is.
+        takes_int64: inputs of 64 bits come as they are, and a kernel makes int32 of them.
     Raises:
         GraphError: a node cannot be translated; at the user's line.
     """
-    work = _Translator(name, replaced or {}, wide)
+    work = _Translator(name, replaced or {}, wide, takes_int64)
     for node in nodes:
         work.add(node)
     wanted = list(outputs)
@@ -159,6 +169,7 @@ def translate(
         limited=frozenset(work.limited),
         limit=largest_limit(work.wide_bounds),
         nodes=nodes,
+        numbers=work.numbers,
     )
 
 
@@ -166,9 +177,16 @@ class _Translator:
     """One program under construction."""
 
     def __init__(
-        self, name: str, replaced: Mapping[fx.Node, Replacement], wide: Collection[fx.Node]
+        self,
+        name: str,
+        replaced: Mapping[fx.Node, Replacement],
+        wide: Collection[fx.Node],
+        takes_int64: bool,
     ) -> None:
         self.wide = wide
+        self.takes_int64 = takes_int64
+        self.numbers: dict[fx.Node, float | int | bool] = {}
+        self.input_names: dict[fx.Node, str] = {}
         self.builder = GraphBuilder(name)
         self.replaced = replaced
         self.values: dict[fx.Node, Any] = {}
@@ -198,8 +216,6 @@ class _Translator:
         row = self.replaced.get(node) or ROWS.get(name)
         if row is None:
             raise GraphError(f"{node.name}: {name} has no row in the table", location=location)
-        from opkit.graph.aten import Call
-
         with self.builder.at(location):
             try:
                 results = _results(node)
@@ -303,10 +319,11 @@ class _Translator:
                 continue
             if not _is_wide(_example(source)):
                 continue
-            before = self.narrowed.get(value.tensor.name, count)
+            given = self.input_names[source]
+            before = self.narrowed.get(given, count)
             least = min(abs(before), abs(count))
-            self.narrowed[value.tensor.name] = -least if max(before, count) < 0 else least
-            self.limited.discard(value.tensor.name)
+            self.narrowed[given] = -least if max(before, count) < 0 else least
+            self.limited.discard(given)
             self.bounds[source] = Bound(0, least)
 
     def _arguments(self, node: fx.Node, arguments: Any) -> Any:
@@ -325,11 +342,21 @@ class _Translator:
         dtype = _HELD.get(value.dtype)
         if dtype is None:
             raise Refused(f"it reads {str(value.dtype).removeprefix('torch.')}")
-        name = f"x{len(self.inputs)}"
-        found = self.builder.input(name, _shape(value), dtype)
+        number = node.meta.get(NUMBER)
+        if number is not None and -(1 << 31) <= number < 1 << 31:
+            known = Call(self.builder, (), (), self.constants)
+            self.numbers[node] = number
+            self.bounds[node] = Bound(0, abs(int(number)))
+            self.values[node] = known.full(_shape(value), number, dtype)
+            return self.values[node]
+        name = self.input_names[node] = f"x{len(self.inputs)}"
+        is_taken = self.takes_int64 and value.dtype == torch.int64
+        found = self.builder.input(name, _shape(value), "int64" if is_taken else dtype)
         if dtype == "int32":
             self.limited.add(name)
             self.bounds[node] = INPUT
+        if is_taken:
+            found = found.astype(dtype)
         self.inputs.append(node)
         self.values[node] = found
         return found

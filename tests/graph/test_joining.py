@@ -111,6 +111,38 @@ def test_products_between_vector_kernels_are_launches_of_their_own() -> None:
     assert ["matmul" in kernel.operators for kernel in kernels] == [False, True, False]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_a_loss_over_classes_is_one_launch_that_writes_no_logarithms(dtype: Any) -> None:
+    # Seven launches, one of which wrote the logarithms of all classes.
+    def loss(x: Any, target: Any) -> Any:
+        return torch.nn.functional.cross_entropy(x, target, ignore_index=3)
+
+    x, target = torch.randn(70, 300).to(dtype), torch.randint(0, 300, (70,))
+    target[5:9] = 3
+    found, plan = _compiled(loss, x, target)
+    assert len(plan.launches) == 1 and plan.inputs[1].dtype == "int64"
+    assert plan.arena_bytes < 2 * x.numel()
+    limit = 1e-5 if dtype == torch.float32 else 2e-2
+    torch.testing.assert_close(found, loss(x, target), rtol=limit, atol=limit)
+
+
+def test_what_is_put_and_picked_in_turn_is_read_as_it_was_written() -> None:
+    # The scalar unit's cache holds what was read there before another kernel of the launch wrote.
+    def chain(x: Any, places: Any, source: Any) -> Any:
+        for _ in range(3):
+            x = x.scatter(1, places, source) * 2
+            source = torch.gather(x, 1, places.sort(1).values) - 1
+        return x, source
+
+    x, source = torch.randn(24, 400), torch.randn(24, 33)
+    places = torch.rand(24, 400).argsort(1)[:, :33]
+    with watching() as graphs, Check(()) as checks:
+        found = torch.compile(chain, backend=opkit, dynamic=False)(x, places, source)
+    assert not checks.findings, checks.findings[0]
+    assert sum(len(s.plan.launches) for graph in graphs for s in graph.segments) <= 3
+    torch.testing.assert_close(found, chain(x, places, source), rtol=1e-5, atol=1e-5)
+
+
 def test_a_joined_plan_is_the_same_text_each_time() -> None:
     specs = [oc.TensorSpec("x", (64, 96), "float32")]
 

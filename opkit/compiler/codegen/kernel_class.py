@@ -47,6 +47,8 @@ class KernelClass:
     """Of the class."""
     parameters: tuple[str, ...]
     """The names of its addresses, in order."""
+    takes_all: bool = False
+    """It shares its work among all cores of a launch, however many there are."""
 
     def whole(self) -> Text:
         """Return both with an entry point, whose tiling data comes last, by value."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from opkit import kernels
 from opkit.chips import Chip
 
-from ..codegen import Text, TilingValue, pack_tiling
+from ..codegen import KernelClass, Text, TilingValue, class_of, pack_tiling
 from ..ir import GraphError, Location, Node, normal_axes
 from ..ops import MOST_SORTED
 from ..passes import Group
@@ -81,6 +81,10 @@ def _launch(node: Node, call: LibraryCall, scalars: Mapping[str, float], chip: C
         name,
         lambda: _source(name, call.function, given, call.parameters, node.location),
         location=node.location,
+        # Workspace is for the cores that a launch by itself has.
+        part=None
+        if "space" in arguments
+        else lambda: _class(name, call.function, given, call.parameters, node.location),
     )
     return Launch(code, (*(arguments[each] for each in given), _plan(call, values)), cores)
 
@@ -96,6 +100,56 @@ def _plan(call: LibraryCall, values: Sequence[TilingValue]) -> bytes | Draw:
     )
 
 
+def _class(
+    name: str,
+    function: str,
+    given: Sequence[str],
+    parameters: Sequence[str],
+    location: Location | None,
+) -> KernelClass:
+    """Return a function as a class, for a launch that it shares with other kernels."""
+    struct = f"opkit::kernels::{HOMES[function][1]}"
+    passed = ", ".join([*(each if each in given else "nullptr" for each in parameters), "plan"])
+    out = Text()
+    out(f"class {class_of(name)} {{")
+    out("public:")
+    declared = ", ".join(f"GM_ADDR {each}Given" for each in given)
+    out(f"__aicore__ inline void Init({declared}, const {struct}& given)")
+    out("{")
+    for each in given:
+        out(f"{each} = {each}Given;")
+    out("plan = given;")
+    out("}")
+    out()
+    out("__aicore__ inline void Process()")
+    out("{")
+    out("// What the scalar unit has read before may have been written since.")
+    out("GlobalTensor<uint8_t> memory;")
+    out(f"memory.SetGlobalBuffer(reinterpret_cast<__gm__ uint8_t*>({given[0]}));")
+    out(
+        "DataCacheCleanAndInvalid<uint8_t, CacheLine::ENTIRE_DATA_CACHE,"
+        " DcciDst::CACHELINE_OUT>(memory);"
+    )
+    out(f"opkit::kernels::{function}({passed});")
+    out("}")
+    out()
+    out("private:")
+    for each in given:
+        out(f"GM_ADDR {each} = nullptr;")
+    out(f"{struct} plan;")
+    out("};")
+    header = _header(function, location)
+    return KernelClass(name, class_of(name), struct, header, out, tuple(given), takes_all=True)
+
+
+def _header(function: str, location: Location | None) -> Text:
+    out = Text()
+    for line in kernels.header_text(HOMES[function][0]).splitlines():
+        # What touches global memory is the user's line: faults name it.
+        out(line.strip(), location if any(word in line for word in _ACCESSES) else None)
+    return out
+
+
 def _source(
     name: str,
     function: str,
@@ -103,13 +157,11 @@ def _source(
     parameters: Sequence[str],
     location: Location | None,
 ) -> str:
-    header, plan = HOMES[function]
+    plan = HOMES[function][1]
     declared = ", ".join([*(f"GM_ADDR {each}" for each in given), f"opkit::kernels::{plan} plan"])
     passed = ", ".join([*(each if each in given else "nullptr" for each in parameters), "plan"])
     out = Text()
-    for line in kernels.header_text(header).splitlines():
-        # What touches global memory is the user's line: faults name it.
-        out(line.strip(), location if any(word in line for word in _ACCESSES) else None)
+    out.extend(_header(function, location))
     out(f'extern "C" __global__ __aicore__ void {name}({declared})')
     out("{")
     out(f"opkit::kernels::{function}({passed});")

@@ -44,25 +44,26 @@ def share_launch(
     """
     spaces: dict[tuple[str, str], str] = {}
     body, classes, parameters = Text(), Text(), []
-    shares: list[bytes] = []
+    shares: list[tuple[int, int | None]] = []
     widest = 1
     for number, stage in enumerate(stages):
         if number:
             body("SyncAll();")
         begin = 0
         for kernel, count in stage:
-            begin = begin if begin + count <= cores else 0
+            begin = begin if begin + count <= cores and not kernel.takes_all else 0
             widest = max(widest, begin + count)
             at = len(shares)
-            shares.append(struct.pack("=II", begin, count))
-            begin += count
+            shares.append((begin, None if kernel.takes_all else count))
+            begin += 0 if kernel.takes_all else count
             space = _space(classes, spaces, kernel)
             addresses = [f"x{at}_{index}" for index in range(len(kernel.parameters))]
             parameters += [f"GM_ADDR {each}" for each in addresses]
             parameters += [f"{space}::{kernel.struct} tiling{at}", f"Cores cores{at}"]
             body(f"if (cores{at}.Has(block)) {{")
             body(f"{space}::{kernel.class_name} op;")
-            body(f"op.Init({', '.join(addresses)}, tiling{at}, block - cores{at}.first);")
+            own = "" if kernel.takes_all else f", block - cores{at}.first"
+            body(f"op.Init({', '.join(addresses)}, tiling{at}{own});")
             body("op.Process();")
             body("// What follows takes the memory from which this one may still be copying.")
             body("PipeBarrier<PIPE_ALL>();")
@@ -90,7 +91,8 @@ def share_launch(
     out.extend(body)
     out("}")
     source = HEAD + out.render(with_lines=True, file=f"{name}.cpp")
-    return SharedLaunch(source, widest, tuple(shares))
+    packed = (struct.pack("=II", first, count or widest) for first, count in shares)
+    return SharedLaunch(source, widest, tuple(packed))
 
 
 def _space(classes: Text, spaces: dict[tuple[str, str], str], kernel: KernelClass) -> str:
@@ -100,7 +102,10 @@ def _space(classes: Text, spaces: dict[tuple[str, str], str], kernel: KernelClas
         spaces[key] = f"kernel{len(spaces)}"
         classes(f"namespace {spaces[key]} {{")
         classes.extend(kernel.declaration)
-        classes.extend(kernel.definition.with_words(_BLOCK, "").with_words("& given)", _GIVEN))
+        own = kernel.definition
+        if not kernel.takes_all:
+            own = own.with_words(_BLOCK, "").with_words("& given)", _GIVEN)
+        classes.extend(own)
         classes("}")
         classes()
     return spaces[key]

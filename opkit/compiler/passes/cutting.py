@@ -12,14 +12,42 @@ from .rewrite import Rebuilder
 
 __all__ = ["cut_parts"]
 
+_FEW = 8
+"""How many elements there are for each that is looked up, at least: it is computed again."""
+_MOST_TABLES = 2
+"""Tensors in which one is looked up in place of one that is computed from them."""
 _MOST_PARTS = 4
 """Of a concatenation: each is a kernel's work by itself."""
 
 
 def cut_parts(graph: Graph) -> Graph:
     """Return the graph with element-wise work done on parts of tensors: on those that are put
-    together, before they are, and on slices, where of its results only slices are read."""
-    return _hoist_slices(_sink_concats(graph))
+    together, before they are, and on slices, where of its results only slices are read. Of what is
+    looked up at few places only the elements there are computed."""
+    return _hoist_slices(_sink_concats(_hoist_lookups(graph)))
+
+
+def _hoist_lookups(graph: Graph) -> Graph:
+    """Return the graph with few places of what is computed element by element computed from these
+    places, as a loss needs of the logarithms of all classes."""
+    found = [node for node in graph.nodes if _picks_few(graph, node)]
+    if not found:
+        return graph
+    work = _Picker(graph, frozenset(node.output.name for node in found))
+    return work.rebuilt(work.rule)
+
+
+def _picks_few(graph: Graph, node: Node) -> bool:
+    if node.operator != "take_along":
+        return False
+    source, places = graph.inputs_of(node)
+    producer = graph.producers.get(source.name)
+    if producer is None or not _is_elementwise(producer):
+        return False
+    axis = _int(node.settings["axis"])
+    count, extent = places.shape[axis], source.shape[axis]
+    is_known = isinstance(count, int) and isinstance(extent, int)
+    return is_known and _FEW * _int(count) <= _int(extent)
 
 
 def _hoist_slices(graph: Graph) -> Graph:
@@ -91,6 +119,58 @@ def _is_elementwise(node: Node) -> bool:
 
 def _is_cut(node: Node) -> bool:
     return node.operator == "slice" and node.settings["step"] == 1
+
+
+class _Picker(Rebuilder):
+    def __init__(self, graph: Graph, picked: frozenset[str]) -> None:
+        super().__init__(graph)
+        self._picked = picked
+
+    def rule(self, node: Node, inputs: Sequence[Value]) -> Value | None:
+        """Return what is looked up as it is computed from what is looked up; None for others."""
+        if node.output.name not in self._picked:
+            return None
+        rank = len(node.output.shape)
+        axis = _int(node.settings["axis"]) % rank
+        if len(self._tables(node.inputs[0], axis - rank)) > _MOST_TABLES:
+            return None
+        known: dict[str, Value] = {}
+        return self._at(node.inputs[0], inputs[1], axis - rank, known)
+
+    def _tables(self, name: str, axis: int) -> set[str]:
+        """Return the tensors that would be looked up in; the axis counts from the end."""
+        found: set[str] = set()
+        seen: set[str] = set()
+        stack = [name]
+        while stack:
+            each = stack.pop()
+            if each in seen:
+                continue
+            seen.add(each)
+            node = self.graph.producers.get(each)
+            if node is None or not _is_elementwise(node):
+                found.add(each)
+                continue
+            stack += [t.name for t in self.graph.inputs_of(node) if _varies(t, axis)]
+        return found
+
+    def _at(self, name: str, places: Value, axis: int, known: dict[str, Value]) -> Value:
+        if name not in known:
+            node = self.graph.producers.get(name)
+            if node is None or not _is_elementwise(node):
+                table = self.values[name]
+                wide = (*((1,) * (places.ndim - table.ndim)), *table.shape)
+                table = table if table.ndim == places.ndim else table.reshape(*wide)
+                known[name] = table.apply("take_along", places, axis=axis + places.ndim)
+            else:
+                operands = [
+                    self._at(tensor.name, places, axis, known)
+                    if _varies(tensor, axis)
+                    else self.values[tensor.name]
+                    for tensor in self.graph.inputs_of(node)
+                ]
+                known[name] = self.builder.apply(node.operator, *operands, **dict(node.attributes))
+        return known[name]
 
 
 class _Cutter(Rebuilder):
