@@ -9,6 +9,7 @@ import pytest
 
 from opkit import compiler as oc
 from opkit.chips import find_chip
+from opkit.compiler.codegen import pack_tiling
 
 CHIP = find_chip("Ascend910B2")
 M = oc.dimension("M")
@@ -96,3 +97,23 @@ def test_what_broadcasts_along_some_batches_says_how_it_is_laid_out() -> None:
     spreads = {a.name: a.spread for a in launch.arguments if isinstance(a, oc.TensorArgument)}
     assert spreads["a"] is None and spreads["b"] is not None
     assert spreads["b"].shape == (2, 3, 16, 16)
+
+
+@pytest.mark.parametrize("kind", ["matmul", "matmul and what follows"])
+@pytest.mark.parametrize("rows", [1, 40, 3000])
+def test_a_products_host_code_launches_as_python_does(kind: str, rows: int) -> None:
+    function, inputs = KINDS[kind]
+    program = compiled(function, *inputs)
+    (launch,) = program.launches({"M": rows})
+    (group,) = program.lowered.groups
+    (kernel,) = oc.operator_kernels(program.stages, group)
+    assert isinstance(kernel, oc.HostedKernel)
+
+    def extent_of(extent: oc.Dimension) -> int:
+        return extent if isinstance(extent, int) else int(extent.subs({M: rows}))
+
+    used, values = kernel.launch(CHIP.count("cores.aic"), extent_of, {})
+    data = launch.arguments[-1]
+    assert isinstance(data, bytes)
+    assert (used, pack_tiling(values)) == (launch.block_dim, data)
+    assert any(value.value for value in values)

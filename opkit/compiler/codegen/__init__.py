@@ -18,19 +18,13 @@ if TYPE_CHECKING:
     from .core_count import fair_cores
     from .cpp import HostProgram, compile_host
     from .cube import (
-        BLOCK_FIELDS,
         CUT_CPP,
+        Cut,
         ProductShape,
         Work,
-        block_values,
         cut_call,
         cut_product,
-        epilogue_data,
-        epilogue_values,
-        largest_side,
         most_slots,
-        product_data,
-        product_values,
     )
     from .kernel_class import (
         ExtentOf,
@@ -65,7 +59,14 @@ if TYPE_CHECKING:
         write_lookup,
     )
     from .native import NativeKernel, compile_text, generated_source, without_numbers
-    from .products import ProductKernel, cut_of, product_kernel, product_launch
+    from .products import (
+        ProductKernel,
+        cut_of,
+        cut_shape,
+        product_kernel,
+        product_launch,
+        product_tiling,
+    )
     from .spread import Spread
     from .text import HEAD, Text, identifier, special_number
     from .tiles import Split, split
@@ -93,11 +94,11 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "BLOCK_FIELDS",
     "CUT_CPP",
     "HEAD",
     "MOST_OUTER",
     "AttentionKernel",
+    "Cut",
     "DoesNotFit",
     "ExtentOf",
     "Host",
@@ -123,7 +124,6 @@ __all__ = [
     "attention_data",
     "attention_kernel",
     "attention_layout",
-    "block_values",
     "boxes_of",
     "class_of",
     "common_kernel",
@@ -137,17 +137,15 @@ __all__ = [
     "cut_call",
     "cut_of",
     "cut_product",
+    "cut_shape",
     "divide_up",
     "element_bytes",
-    "epilogue_data",
-    "epilogue_values",
     "extent_term",
     "extent_text",
     "fair_cores",
     "fitting_launch",
     "generated_source",
     "identifier",
-    "largest_side",
     "least",
     "lookup_values",
     "most",
@@ -155,10 +153,9 @@ __all__ = [
     "named",
     "pack_tiling",
     "pieces_of",
-    "product_data",
     "product_kernel",
     "product_launch",
-    "product_values",
+    "product_tiling",
     "run_plan",
     "run_steps",
     "shares_at",
@@ -193,19 +190,13 @@ __getattr__ = lazy_names(
             "compile_host",
         ),
         "cube": (
-            "BLOCK_FIELDS",
             "CUT_CPP",
+            "Cut",
             "ProductShape",
             "Work",
-            "block_values",
             "cut_call",
             "cut_product",
-            "epilogue_data",
-            "epilogue_values",
-            "largest_side",
             "most_slots",
-            "product_data",
-            "product_values",
         ),
         "kernel_class": (
             "ExtentOf",
@@ -249,8 +240,10 @@ __getattr__ = lazy_names(
         "products": (
             "ProductKernel",
             "cut_of",
+            "cut_shape",
             "product_kernel",
             "product_launch",
+            "product_tiling",
         ),
         "text": (
             "HEAD",

@@ -100,4 +100,7 @@ def struct_of(name: str) -> str:
 def pack_tiling(values: Sequence[TilingValue]) -> bytes:
     """Return tiling data whose members lie one behind another, without gaps."""
     code = "=" + "".join(_CODES[each.cpp_type] for each in values)
-    return struct.pack(code, *(each.value for each in values))
+    numbers = (
+        float(each.value) if each.cpp_type == "float" else int(each.value) for each in values
+    )
+    return struct.pack(code, *numbers)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from opkit.chips import Chip
 
@@ -26,7 +24,8 @@ from .cube import (
     chosen_cut,
     cut_product,
     epilogue_of,
-    product_data,
+    epilogue_values,
+    product_values,
     write_blocks,
     write_cube_class,
     write_entry,
@@ -34,8 +33,9 @@ from .cube import (
     write_object_cube,
     write_object_product,
 )
+from .kernel_class import ExtentOf, TilingValue, pack_tiling
 from .text import Text, upper
-from .vector import Launch
+from .vector import Launch, tensor_values
 from .vector_kernel import VectorKernel, fitting_launch, vector_kernels
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "cut_shape",
     "product_kernel",
     "product_launch",
+    "product_tiling",
 ]
 
 _TYPES = ("float16", "bfloat16", "float32", "int8")
@@ -251,17 +252,22 @@ def _bias_of(graph: Graph, group: Group) -> str | None:
     return bias.name if fits else None
 
 
-def cut_shape(node: Node, graph: Graph, sizes: Mapping[str, int]) -> ProductShape:
-    """Return the sizes of a product's launch for named sizes."""
+def cut_shape(node: Node, graph: Graph, extent_of: ExtentOf) -> ProductShape:
+    """Return the sizes of a product's launch: numbers, or terms of a host's C++."""
     left, right = graph.inputs_of(node)
-    *outer, m, n = (evaluate(extent, sizes) for extent in node.output.shape)
-    k = evaluate(left.shape[-2 if node.settings["transpose_a"] else -1], sizes)
+    *outer, m, n = node.output.shape
+    k = left.shape[-2 if node.settings["transpose_a"] else -1]
 
     def is_shared(shape: Any) -> bool:
-        return evaluate(product(shape[:-2]), sizes) == 1
+        if all(map(is_one, shape[:-2])):
+            return True
+        count = extent_of(product(shape[:-2]))
+        return isinstance(count, int) and count == 1
 
-    batches = int(np.prod(outer))
-    return ProductShape(batches, m, n, k, is_shared(left.shape), is_shared(right.shape))
+    return ProductShape(
+        *(extent_of(each) for each in (product(outer), m, n, k)),
+        *(is_shared(tensor.shape) for tensor in (left, right)),
+    )
 
 
 def cut_of(
@@ -278,7 +284,7 @@ def cut_of(
     """
     return chosen_cut(
         cut_product(
-            cut_shape(kernel.group.nodes[0], graph, sizes),
+            cut_shape(kernel.group.nodes[0], graph, lambda extent: evaluate(extent, sizes)),
             chip,
             is_int8=kernel.block.dtype == "int8" and not kernel.uses_object,
         ),
@@ -299,8 +305,10 @@ class ProductLaunch:
     """For each vector group that comes first the kernel that serves it, and its launch."""
     cores: int
     """The cube cores that take part."""
+    slots: int
+    """Elements of the workspace where vector cores find what cube cores have multiplied."""
     data: bytes
-    """The tiling data of the product alone."""
+    """The tiling data of the product and of what vector cores do behind it."""
 
 
 def product_launch(
@@ -314,13 +322,75 @@ def product_launch(
     """Return the launch of a product for known sizes.
 
     Raises:
-        DoesNotFit: a vector group that comes first has no tile that fits the unified buffer.
+        DoesNotFit: a vector group that comes first has no tile that fits the unified buffer, or
+            what comes behind has none.
     """
     before = tuple(fitting_launch(each, chip, sizes, scalars, choices) for each in kernel.prologues)
     cut = cut_of(kernel, graph, chip, sizes, choices)
     # Two vector cores come with each cube core.
     least = max((-(-launch.block_dim // 2) for _, launch in before), default=1)
-    if kernel.epilogue is None and kernel.uses_object:
-        cores, data = product_data(cut.shape, kernel.block.dtype, chip, choices, least_cores=least)
-        return ProductLaunch(cut, before, cores, data)
-    return ProductLaunch(cut, before, max(cut.cores, least), cut.pack())
+    most_cores = chip.count("cores.aic")
+    used, slots, values = product_tiling(
+        kernel,
+        cut.shape,
+        lambda: cut,
+        chip,
+        min(most_cores, choices.cores or most_cores),
+        lambda extent: evaluate(extent, sizes),
+        scalars,
+        choices=choices,
+        least_cores=least,
+    )
+    return ProductLaunch(cut, before, max(used, least), slots, pack_tiling(values))
+
+
+def product_tiling(
+    kernel: ProductKernel,
+    shape: ProductShape,
+    cut_of_shape: Callable[[], Cut],
+    chip: Chip,
+    cores: Any,
+    extent_of: ExtentOf,
+    scalars: Mapping[str, Any],
+    *,
+    choices: Choices = OWN_CHOICES,
+    least_cores: int = 1,
+) -> tuple[Any, Any, Sequence[TilingValue]]:
+    """Return the cube cores that a launch takes, the elements of the workspace between them and
+    vector cores, and its tiling data: numbers, or terms of a host's C++.
+
+    Args:
+        kernel: what is launched.
+        shape: the sizes of the launch.
+        cut_of_shape: returns the blocks; not asked where the Matmul object cuts.
+        chip: for its unified buffer.
+        cores: that there are.
+        extent_of: an extent's number.
+        scalars: the numbers that come with the launch, by tensor.
+        choices: in place of the Matmul object's own tiles.
+        least_cores: that take part in any case where the Matmul object cuts.
+
+    Raises:
+        DoesNotFit: known sizes leave what follows the product no tile in the unified buffer.
+    """
+    epilogue = kernel.epilogue
+    if epilogue is None and kernel.uses_object:
+        dtype = kernel.block.dtype
+        used, values = product_values(shape, dtype, cores, choices, least_cores=least_cores)
+        return used, 0, values
+    cut = cut_of_shape()
+    if epilogue is None:
+        rows = zip(BLOCK_FIELDS, cut.values(), strict=True)
+        return cut.cores, 0, [TilingValue(name, kind, value) for (name, kind, _), value in rows]
+    slots, members = epilogue_values(epilogue, cut, chip)
+    members |= tensor_values(epilogue.layout, extent_of)
+    members |= {field: scalars[tensor] for tensor, field in epilogue.layout.field_of.items()}
+    members[f"{epilogue.stems[epilogue.product]}Size"] = slots
+    return (
+        cut.cores,
+        slots,
+        [
+            TilingValue(member.name, member.cpp_type, members.get(member.name, 0))
+            for member in epilogue.layout.fields
+        ],
+    )

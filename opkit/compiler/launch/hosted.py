@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 from opkit.chips import Chip
 
 from ..codegen import (
-    BLOCK_FIELDS,
+    Cut,
     ExtentOf,
     KernelClass,
     LaunchRule,
@@ -24,17 +24,13 @@ from ..codegen import (
     TilingValue,
     VectorKernel,
     Work,
-    block_values,
     cut_call,
     cut_product,
-    epilogue_values,
-    largest_side,
+    cut_shape,
     most_slots,
-    named,
-    product_values,
-    tensor_values,
+    product_tiling,
 )
-from ..ir import Graph, GraphError, Node, Tensor, is_one, product, same, shape_text
+from ..ir import Graph, GraphError, Node, Tensor, is_one, same, shape_text
 from ..passes import Group
 from ..stages import Stages
 from .hosted_library import library_class
@@ -203,37 +199,15 @@ def _product_launch(
     extent_of: ExtentOf,
     scalars: Mapping[str, Any],
 ) -> tuple[Any, Sequence[TilingValue]]:
-    node = kernel.group.nodes[0]
-    left, right = graph.inputs_of(node)
-    *outer, m, n = node.output.shape
-    k = left.shape[-2 if node.settings["transpose_a"] else -1]
-    shape = ProductShape(
-        *(extent_of(each) for each in (product(outer), m, n, k)),
-        *(all(map(is_one, tensor.shape[:-2])) for tensor in (left, right)),
-    )
+    shape = cut_shape(kernel.group.nodes[0], graph, extent_of)
     _return_for_nothing(shape)
-    epilogue = kernel.epilogue
-    if epilogue is None and kernel.uses_object:
-        return product_values(shape, kernel.block.dtype, cores)
     is_int8 = kernel.block.dtype == "int8" and not kernel.uses_object
-    down, across, band, used = _cut(shape, chip, cores, is_int8)
-    blocks = block_values(shape, down, across, band)
-    if epilogue is None:
-        return used, [
-            TilingValue(name, kind, value)
-            for (name, kind, _), value in zip(BLOCK_FIELDS, blocks, strict=True)
-        ]
-    rows = named("mostRows", largest_side(shape.m, down))
-    columns = named("mostColumns", largest_side(shape.n, across))
-    slots, values = epilogue_values(epilogue, shape, blocks, rows, columns, used, chip)
-    layout = epilogue.layout
-    values |= tensor_values(layout, extent_of)
-    values |= {field: scalars[tensor] for tensor, field in layout.field_of.items()}
-    values[f"{epilogue.stems[epilogue.product]}Size"] = slots
-    return used, [
-        TilingValue(member.name, member.cpp_type, values.get(member.name, 0))
-        for member in layout.fields
-    ]
+
+    def cut() -> Cut:
+        return _cut(shape, chip, cores, is_int8)
+
+    used, _, values = product_tiling(kernel, shape, cut, chip, cores, extent_of, scalars)
+    return used, values
 
 
 def _return_for_nothing(shape: ProductShape) -> None:
@@ -244,19 +218,14 @@ def _return_for_nothing(shape: ProductShape) -> None:
         terms[0].host.lines += [f"if ({condition}) {{", "return 0;", "}"]
 
 
-def _cut(shape: ProductShape, chip: Chip, cores: Any, is_int8: bool) -> tuple[Any, Any, Any, Any]:
-    """Return the blocks down and across, how many across share a band, and the cores."""
-    sizes = (shape.batches, shape.m, shape.n, shape.k)
+def _cut(shape: ProductShape, chip: Chip, cores: Any, is_int8: bool) -> Cut:
+    """Return the blocks as numbers, or as members of what the host's C++ finds."""
     if not isinstance(cores, Term):
-        cut = cut_product(shape, chip, is_int8=is_int8)
-        return cut.down, cut.across, cut.band, cut.cores
+        return cut_product(shape, chip, is_int8=is_int8)
     host = cores.host
-    texts = [each.text if isinstance(each, Term) else str(each) for each in (*sizes, cores)]
-    b, m, n, k, most_cores = texts
+    sizes = (shape.batches, shape.m, shape.n, shape.k, cores)
+    b, m, n, k, most_cores = (each.text if isinstance(each, Term) else str(each) for each in sizes)
     host.lines.append(
         f"const CubeCut cut = {cut_call(b, m, n, k, most_cores, chip, is_int8=is_int8)};"
     )
-    down, across, band, used = (
-        Term(host, f"cut.{name}") for name in ("down", "across", "band", "cores")
-    )
-    return down, across, band, used
+    return Cut(shape, *(Term(host, f"cut.{name}") for name in ("down", "across", "band", "cores")))

@@ -6,7 +6,7 @@ import math
 import struct
 from collections.abc import Mapping
 
-from ..codegen import Spread, epilogue_data, product_launch
+from ..codegen import Spread, product_launch
 from ..passes import Group
 from ..stages import Stages
 from .launch import Argument, Code, Launch, Room, Sized, TensorArgument, sized
@@ -28,12 +28,10 @@ def launch_product(
     ]
     if kernel.bias:
         arguments.append(TensorArgument(kernel.bias))
-    data = launched.data
     if kernel.epilogue is not None:
-        slots, data = epilogue_data(kernel.epilogue, launched.cut, stages.chip, sizes, scalars)
         product = kernel.epilogue.product
         arguments += [
-            Room(slots, kernel.sums) if name == product else TensorArgument(name)
+            Room(launched.slots, kernel.sums) if name == product else TensorArgument(name)
             for name in kernel.epilogue.arguments
         ]
     else:
@@ -45,7 +43,7 @@ def launch_product(
     code = Code(
         kernel.name(chosen), lambda: kernel.source(chosen, with_lines=True), mode=kernel.mode
     )
-    return Launch(code, (*arguments, data), launched.cores)
+    return Launch(code, (*arguments, launched.data), launched.cores)
 
 
 def _batched(matrices: Sized, outer: tuple[int, ...]) -> TensorArgument:

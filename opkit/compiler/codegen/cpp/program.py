@@ -145,7 +145,7 @@ class HostProgram(FileProgram):
         result = self.room(node.output.name, memory, sizes)
         if result.size == 0:
             return
-        shape = cut_shape(node, self.fused.graph, sizes)
+        shape = cut_shape(node, self.fused.graph, lambda extent: evaluate(extent, sizes))
         numbers = (
             shape.batches,
             0 if shape.left_is_shared else shape.m * shape.k,

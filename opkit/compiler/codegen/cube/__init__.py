@@ -15,14 +15,13 @@ from .cutting import (
 from .entry import Prologue, Work, write_entry
 from .epilogue import (
     Epilogue,
-    epilogue_data,
     epilogue_of,
     epilogue_values,
     most_slots,
     write_epilogue,
 )
 from .host_cut import CUT_CPP, cut_call
-from .product import product_data, product_values, write_object_cube, write_object_product
+from .product import product_values, write_object_cube, write_object_product
 
 __all__ = [
     "BLOCK_FIELDS",
@@ -38,12 +37,10 @@ __all__ = [
     "chosen_cut",
     "cut_call",
     "cut_product",
-    "epilogue_data",
     "epilogue_of",
     "epilogue_values",
     "largest_side",
     "most_slots",
-    "product_data",
     "product_values",
     "write_blocks",
     "write_cube_class",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -84,11 +83,11 @@ class Cut:
     all are about as large."""
 
     shape: ProductShape
-    down: int
-    """Blocks down the rows of a batch."""
-    across: int
-    band: int
-    cores: int
+    down: Any
+    """Blocks down the rows of a batch: a number, or a term of a host's C++, as all here."""
+    across: Any
+    band: Any
+    cores: Any
 
     @property
     def blocks(self) -> int:
@@ -96,14 +95,14 @@ class Cut:
         return int(self.shape.batches * self.down * self.across)
 
     @property
-    def most_rows(self) -> int:
+    def most_rows(self) -> Any:
         """Rows of the largest block, a multiple of 16."""
-        return _most(self.shape.m, self.down)
+        return largest_side(self.shape.m, self.down)
 
     @property
-    def most_columns(self) -> int:
+    def most_columns(self) -> Any:
         """Columns of the largest block, a multiple of 16."""
-        return _most(self.shape.n, self.across)
+        return largest_side(self.shape.n, self.across)
 
     def block(self, index: int) -> tuple[int, int, int, int, int]:
         """Return a block's batch, first row, first column, rows and columns."""
@@ -121,14 +120,9 @@ class Cut:
         """Return the blocks of one core: all cores work side by side in a band."""
         return range(core, self.blocks, self.cores)
 
-    def values(self) -> tuple[int, ...]:
+    def values(self) -> tuple[Any, ...]:
         """Return the numbers of `BLOCK_FIELDS`."""
         return block_values(self.shape, self.down, self.across, self.band)
-
-    def pack(self, *more: int) -> bytes:
-        """Return the tiling data; `more` are numbers of eight bytes that follow."""
-        values = (*self.values(), *more)
-        return struct.pack(f"={len(values)}q", *values)
 
     def __str__(self) -> str:
         lines = [
@@ -284,7 +278,7 @@ def _busiest(cut: Cut) -> int:
     """Return the elements of the core that has most."""
     loads = [0] * cut.cores
     if cut.blocks > 4096:
-        return cut.most_rows * cut.most_columns * -(-cut.blocks // cut.cores)
+        return int(cut.most_rows * cut.most_columns * -(-cut.blocks // cut.cores))
     for index in range(cut.blocks):
         _, _, _, rows, columns = cut.block(index)
         loads[index % cut.cores] += rows * columns

@@ -10,7 +10,7 @@ from opkit.chips import Chip
 
 from ...ir import Graph, GraphError, Node, Tensor
 from ...passes import Domain, FusedGraph, Group, domain_of
-from ..launch_numbers import both, choose, divide_up, least, most, named
+from ..launch_numbers import Term, both, choose, divide_up, least, most, named
 from ..text import Text, identifier
 from ..vector import (
     LARGEST_REPEAT,
@@ -21,22 +21,19 @@ from ..vector import (
     TilingLayout,
     Value,
     cpp_type,
-    fill_values,
     layout_of,
     lower_group,
-    pack_values,
     plan_memory,
     row_stride,
     row_unit,
     tile_for,
 )
 from .blocks import BEGUN, FREE, READY, SLOTS, BlockProduct, write_blocks
-from .cutting import BLOCK_FIELDS, Cut, ProductShape
+from .cutting import BLOCK_FIELDS, Cut
 from .entry import Work
 
 __all__ = [
     "Epilogue",
-    "epilogue_data",
     "epilogue_of",
     "epilogue_values",
     "most_slots",
@@ -155,53 +152,17 @@ def write_epilogue(
     )
 
 
-def epilogue_data(
-    epilogue: Epilogue,
-    cut: Cut,
-    chip: Chip,
-    sizes: Mapping[str, int],
-    scalars: Mapping[str, float],
-) -> tuple[int, bytes]:
-    """Return the elements of all slots together, and the tiling data of a launch.
+def epilogue_values(epilogue: Epilogue, cut: Cut, chip: Chip) -> tuple[Any, dict[str, Any]]:
+    """Return the elements of all slots together, and the members of the tiling data but for the
+    tensors' sizes and the numbers of a launch; as terms of a host's C++, `rowsPerTile` is 0 where
+    not even a row fits.
 
     Raises:
-        DoesNotFit: not even eight rows of a part fit the unified buffer.
+        DoesNotFit: of a known cut not even eight rows of a part fit the unified buffer.
     """
-    slots, values = epilogue_values(
-        epilogue, cut.shape, cut.values(), cut.most_rows, cut.most_columns, cut.cores, chip
-    )
-    if values["rowsPerTile"] == 0:
-        raise DoesNotFit(
-            f"a row of {values['slotColumns']} elements of what follows the product takes more than"
-            f" the {chip.count('memory.ub_bytes')} bytes of UB",
-            help="return fewer values at once, or split the program",
-        )
-    fill_values(epilogue.layout, values, sizes, scalars)
-    values[f"{epilogue.stems[epilogue.product]}Size"] = slots
-    return slots, pack_values(epilogue.layout, values)
-
-
-def epilogue_values(
-    epilogue: Epilogue,
-    shape: ProductShape,
-    blocks: Sequence[Any],
-    most_rows: Any,
-    most_columns: Any,
-    cores: Any,
-    chip: Chip,
-) -> tuple[Any, dict[str, Any]]:
-    """Return the elements of all slots together, and the members of the tiling data but for the
-    tensors' sizes and the numbers of a launch; `rowsPerTile` is 0 where not even a row fits.
-
-    Args:
-        epilogue: the vector cores' half.
-        shape: of the product.
-        blocks: the numbers of `BLOCK_FIELDS`.
-        most_rows: of the largest block.
-        most_columns: of the largest block.
-        cores: that multiply.
-        chip: for its unified buffer.
-    """
+    blocks = cut.values()
+    most_rows = named("mostRows", cut.most_rows)
+    most_columns = named("mostColumns", cut.most_columns)
     slot_columns = named("slotColumns", divide_up(most_columns, 32) * 16)
     slot_length = named("slotLength", divide_up(most_rows * slot_columns, 128) * 128)
     values: dict[str, Any] = dict(zip((f[0] for f in BLOCK_FIELDS), blocks, strict=True))
@@ -219,10 +180,16 @@ def epilogue_values(
     spare = (room - tile) * plan.moved_bytes(plan.buffers) // 4
     scratch = named("scratchLength", (room + spare // count) // 256 * 256 + 64)
     fits = both(stride <= 2040, rows >= divide_up(stride, 64))
-    return cores * SLOTS * slot_length, values | {
+    if not isinstance(rows, Term) and rows == 0:
+        raise DoesNotFit(
+            f"a row of {slot_columns} elements of what follows the product takes more than"
+            f" the {chip.count('memory.ub_bytes')} bytes of UB",
+            help="return fewer values at once, or split the program",
+        )
+    return cut.cores * SLOTS * slot_length, values | {
         "slotColumns": slot_columns,
         "slotLength": slot_length,
-        "columns": shape.n,
+        "columns": cut.shape.n,
         "partLength": stride,
         "unit": max(8, row_unit(epilogue.plan)),
         "rowsPerTile": rows,

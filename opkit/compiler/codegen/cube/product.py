@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from opkit.chips import Chip
 from opkit.dtypes import find_dtype
 
 from ...choices import OWN_CHOICES, Choices
-from ..kernel_class import TilingValue, pack_tiling, struct_of
+from ..kernel_class import TilingValue, struct_of
 from ..launch_numbers import both, choose, divide_up, least, most, named
 from ..text import Text
 from .blocks import FREE, READY, SLOTS, BlockProduct, cpp, size_bytes
 from .cutting import ProductShape
 from .entry import Work
 
-__all__ = ["product_data", "product_values", "write_object_cube", "write_object_product"]
+__all__ = ["product_values", "write_object_cube", "write_object_product"]
 
 _SIDE = 16
 _BASE_M = 128
@@ -267,25 +266,6 @@ GlobalTensor<SUMS> resultGlobal;
 uint32_t handed = 0;
 };
 """
-
-
-def product_data(
-    shape: ProductShape,
-    dtype: str,
-    chip: Chip,
-    choices: Choices = OWN_CHOICES,
-    *,
-    least_cores: int = 1,
-) -> tuple[int, bytes]:
-    """Return the cores and the tiling data of a product of known sizes; `choices` in place of our
-    own.
-
-    `least_cores` take part in any case; some of them may have no tile.
-    """
-    cores = chip.count("cores.aic")
-    cores = min(cores, choices.cores or cores)
-    used, values = product_values(shape, dtype, cores, choices, least_cores=least_cores)
-    return used, pack_tiling(values)
 
 
 def product_values(
