@@ -392,12 +392,14 @@ class Session:
                 f"no instruction of {recording.kernel} comes from {file}",
                 help=f'did you mean "{near}"?' if near else "files: " + ", ".join(files),
             )
-        lines = sorted({n for _, _, n in sites})
+        # Some sites are of calls that are no instruction, such as those of queues.
+        used = set(np.unique(recording.site_of).tolist())
+        lines = sorted({n for i, _, n in sites if i in used})
         found = next((n for n in lines if n >= line), None)
         if found is None:
             raise UsageError(
                 f"{file}:{line}: no instruction comes from there or behind it",
-                help=f"the last line with one is {lines[-1]}",
+                help=f"the last line with one is {lines[-1]}" if lines else None,
             )
         wanted = [i for i, _, n in sites if n == found]
         return self._first_of_visits(np.flatnonzero(np.isin(recording.site_of, wanted))), found

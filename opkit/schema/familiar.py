@@ -231,11 +231,13 @@ class _Words(ast.NodeTransformer):
         parts = self.taken(node, "x", "groups", "weight", "bias", "epsilon")
         x = parts.get("x") if parts is not None else None
         axes = self.axes.get(x.id, ()) if isinstance(x, ast.Name) else ()
-        if parts is None or "groups" not in parts or len(axes) < 3 or "..." in axes:
+        is_known = len(axes) >= 3 and "..." not in axes and isinstance(axes[1], int)
+        if parts is None or "groups" not in parts or not is_known:
             return node
         first, channels, *places = (f"({axis})" for axis in axes)
         parts.setdefault("epsilon", ast.Constant(1e-5))
         ones = ", 1" * len(places)
+        # Channels of any number might not be whole groups: theirs is known here.
         grouped = f"reshape(x, ({first}, groups, -1))"
         inner = f"({grouped} - mean({grouped}, axis=-1))"
         inner += f" * rsqrt(mean(({grouped} - mean({grouped}, axis=-1))**2, axis=-1) + epsilon)"

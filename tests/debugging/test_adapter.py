@@ -156,6 +156,20 @@ def test_an_editor_steps_through_a_launch_in_both_directions(
     client.event("terminated")
 
 
+def test_each_line_of_a_source_is_a_goal_or_says_why_not(connect: Any, record: Record) -> None:
+    # Lines of queue calls alone used to end the adapter.
+    debugger = record()
+    path = debugger.source  # type: ignore[attr-defined]
+    client = connect(lambda: debugger.target)
+    client.ask("initialize", adapterID="opkit")
+    client.ask("launch", stopOnEntry=True)
+    client.ask("configurationDone")
+    for line in range(1, len(path.read_text("utf-8").splitlines()) + 2):
+        answer = client.request("gotoTargets", source={"path": str(path)}, line=line)
+        assert answer["success"] or "no instruction" in answer["message"]
+    client.ask("disconnect")
+
+
 def test_a_breakpoint_counts_its_hits_in_both_directions(
     connect: Any, record: Record, line_of: Callable[[Debugger, str], int]
 ) -> None:

@@ -85,6 +85,14 @@ def test_values_and_places_have_names() -> None:
     )
 
 
+def test_a_group_norm_is_written_out_where_its_channels_are_known() -> None:
+    text = "group_norm(x, 4, w, b)"
+    assert familiar(text, IMAGE) == text
+    found = familiar(text, {**IMAGE, "x": ("N", 32, "H", "W")})
+    assert found.startswith("reshape((reshape(x, (N, 4, -1)) - mean(reshape(x, (N, 4, -1)), axis=")
+    assert found.endswith(" * reshape(w, (32, 1, 1)) + reshape(b, (32, 1, 1))")
+
+
 def test_a_caret_is_a_power_of_fractions_and_stays_with_bits() -> None:
     assert prototype("2 * x^2", {"x": None}).outputs[0].formula == "2 * x**2"
     bits = prototype("x ^ 2", {"x": ("M",)}, types={"x": "int32", "out": "int32"})

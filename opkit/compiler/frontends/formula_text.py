@@ -44,6 +44,13 @@ _COMPARE = {
 _ALIASES = {"ln": "log", "arctan2": "atan2", "power": "pow"}
 _CONSTANTS = {"pi": math.pi, "e": math.e, "inf": math.inf}
 _COMPUTED = ("elementwise", "reduction", "scan", "random")
+_CURES = {
+    "group_norm": 'write group_norm(x, groups, weight, bias, eps) of an input x whose "shape" has'
+    ' the number of channels, such as ["N", 32, "H", "W"]',
+    "split": "write split(x, 64, axis=-1)[0], the first 64, or a, b = split(x, 64, axis=-1)",
+    "chunk": "write chunk(x, 2, axis=-1)[0], the first half, or a, b = chunk(x, 2, axis=-1)",
+}
+"""What to write for names that are understood in some places only."""
 _PROMOTING = ("add", "sub", "mul", "div", "maximum", "minimum")
 """Operators that compute in the widest of their operands' types."""
 _LONGEST_NOTE = 60
@@ -335,11 +342,8 @@ class _Reader:
 
             known = [each for each, row in OPERATORS.items() if row.kind in _KINDS]
             near = difflib.get_close_matches(name, known, n=2)
-            raise self.wrong(
-                node,
-                "calls no operator of the compiler",
-                f"did you mean {' or '.join(near)}?" if near else "docs/operators.md lists them",
-            )
+            cure = f"did you mean {' or '.join(near)}?" if near else "docs/operators.md lists them"
+            raise self.wrong(node, "calls no operator of the compiler", _CURES.get(name, cure))
         settings = {str(each.arg): self.literal(each.value) for each in node.keywords}
         positional = list(node.args)
         if row.arity is not None and len(positional) > row.arity:
