@@ -48,6 +48,16 @@ class BlockPointerType(core.base_type):  # type: ignore[misc]
 
     __hash__ = None  # type: ignore[assignment]
 
+    @property
+    def element_ty(self) -> Any:
+        """What it points to: a block."""
+        return core.block_type(self.parts[0].element_ty, list(self.block_shape))
+
+    @property
+    def scalar(self) -> Any:
+        """A pointer to an element."""
+        return self.parts[0]
+
     def mangle(self) -> str:
         """Return what tells functions for different block pointers apart."""
         extents = "_".join(map(str, self.block_shape))
@@ -71,7 +81,7 @@ class BlockPointer(core.base_value):  # type: ignore[misc]
     @property
     def dtype(self) -> Any:
         """What Triton's own block pointers say: a pointer to a block."""
-        return core.pointer_type(core.block_type(self.element, list(self.block_shape)))
+        return core.pointer_type(self.type.element_ty)
 
     @property
     def element(self) -> Any:

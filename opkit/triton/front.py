@@ -6,6 +6,7 @@ for GPUs only (extents that are no powers of two, block pointers) is allowed whi
 
 from __future__ import annotations
 
+import inspect
 import math
 import threading
 from collections.abc import Iterator, Mapping
@@ -122,7 +123,7 @@ def _relaxed() -> Iterator[None]:
             if ret_ty is None:
                 ret_ty = core.block_type(core.int32, [end - start])
             handle = self.builder.create_make_range(ret_ty.to_ir(self.builder), start, end)
-            return self.make_tensor(handle, ret_ty)
+            return self.tensor(handle, ret_ty)
 
         def make_tensor_descriptor(
             self, base: Any, shape: Any, strides: Any, block_shape: Any, padding_option: str = ""
@@ -184,7 +185,7 @@ def _at_line(function: Any, error: Any) -> TritonError:
     file = function.fn.__code__.co_filename
     source = getattr(error, "src", None)
     # The error may lie in another function that this one calls: its text says which.
-    first = function.def_file_line_number
+    first = _def_line(function)
     if source is not None and source != function.src:
         found = _place_of(function, source)
         if found is not None:
@@ -192,6 +193,13 @@ def _at_line(function: Any, error: Any) -> TritonError:
     place = f"{file}:{first + line - 1}" if line is not None else file
     message = getattr(error, "error_message", None) or str(error.__cause__ or error)
     return TritonError(f"{place}: {message}")
+
+
+def _def_line(function: Any) -> int:
+    """Return the line of a jit function's `def`, where the text that Triton reads begins."""
+    lines = inspect.getsourcelines(function.fn)[0]
+    above = (at for at, line in enumerate(lines) if line.lstrip().startswith("def "))
+    return int(function.starting_line_number) + next(above, 0)
 
 
 def _place_of(function: Any, source: str) -> tuple[str, int] | None:
@@ -204,10 +212,10 @@ def _place_of(function: Any, source: str) -> tuple[str, int] | None:
             continue
         seen.add(id(each))
         if each.src == source:
-            return each.fn.__code__.co_filename, each.def_file_line_number
+            return each.fn.__code__.co_filename, _def_line(each)
         waiting += [
             value
             for value in each.get_capture_scope().values()
-            if hasattr(value, "def_file_line_number") and hasattr(value, "src")
+            if hasattr(value, "starting_line_number") and hasattr(value, "src")
         ]
     return None
