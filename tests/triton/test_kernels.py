@@ -15,6 +15,11 @@ from opkit.triton import SlowKernel, launch  # noqa: E402
 pytestmark = pytest.mark.filterwarnings(f"ignore::{SlowKernel.__module__}.SlowKernel")
 
 
+def slow(value: str) -> object:
+    """A parameter whose kernel of its own takes some seconds to compile."""
+    return pytest.param(value, marks=pytest.mark.slow)
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(7)
@@ -52,7 +57,7 @@ def integers_kernel(x, y, out, BLOCK: tl.constexpr):
     tl.store(out + 7 * BLOCK + at, tl.where(a < b, a, b - a))
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint32"])
+@pytest.mark.parametrize("dtype", ["int8", slow("int16"), "int32", slow("int64"), slow("uint32")])
 def test_whole_numbers_divide_toward_zero_and_wrap(rng: np.random.Generator, dtype: str) -> None:
     block = 45
     info = np.iinfo(dtype)
@@ -183,7 +188,7 @@ def strided_kernel(x, out, sx, sy, M, N, BM: tl.constexpr, BN: tl.constexpr):
 
 
 @pytest.mark.parametrize("view", ["plain", "transposed", "reversed", "every other"])
-@pytest.mark.parametrize("dtype", ["float16", "int64", "int8"])
+@pytest.mark.parametrize("dtype", ["float16", slow("int64"), slow("int8")])
 def test_views_are_read_where_they_lie(rng: np.random.Generator, view: str, dtype: str) -> None:
     memory = rng.integers(-100, 100, (38, 52)).astype(dtype)
     x = {

@@ -36,7 +36,11 @@ def product_kernel(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.
 
 
 @pytest.mark.parametrize(
-    ("dtype", "extents"), [("float16", (37, 70, 45)), ("float32", (20, 9, 33))]
+    ("dtype", "extents"),
+    [
+        ("float16", (37, 70, 45)),
+        pytest.param("float32", (20, 9, 33), marks=pytest.mark.slow),
+    ],
 )
 def test_products_of_blocks(
     rng: np.random.Generator, dtype: str, extents: tuple[int, int, int]
@@ -72,6 +76,7 @@ def attention_kernel(q, k, v, out, S, scale, B: tl.constexpr, D: tl.constexpr):
     tl.store(target, (total / weight[:, None]).to(tl.float16))
 
 
+@pytest.mark.slow
 def test_attention_by_blocks(rng: np.random.Generator) -> None:
     length, width = 64, 16
     q, k, v = (rng.normal(size=(length, width)).astype(np.float16) for _ in range(3))

@@ -3,6 +3,15 @@
 #pragma once
 #include "kernel_operator.h"
 
+// What the toolkit's functions take beside their operands: the line that calls, which faults and profiles name.
+#ifdef OPKIT_HERE
+#define TILE_HERE , OPKIT_HERE
+#define TILE_AT , where
+#else
+#define TILE_HERE
+#define TILE_AT
+#endif
+
 namespace opkit_tile {
 
 using namespace AscendC;
@@ -115,15 +124,15 @@ __aicore__ inline GlobalTensor<T> memory(int64_t address) {
 }
 /// One element of global memory. A kernel that writes too drops what its scalar unit's cache holds of it first.
 template <typename T, bool is_written>
-__aicore__ inline auto fetch(int64_t address) {
+__aicore__ inline auto fetch(int64_t address TILE_HERE) {
   const GlobalTensor<T> source = memory<T>(address);
   if constexpr (is_written) DataCacheCleanAndInvalid<T, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(source);
   if constexpr (std::is_same<T, half>::value) {
-    return static_cast<float>(source.GetValue(0));
+    return static_cast<float>(source.GetValue(0 TILE_AT));
   } else if constexpr (std::is_same<T, bfloat16_t>::value) {
-    return ToFloat(source.GetValue(0));
+    return ToFloat(source.GetValue(0 TILE_AT));
   } else {
-    return source.GetValue(0);
+    return source.GetValue(0 TILE_AT);
   }
 }
 
@@ -272,7 +281,7 @@ constexpr int64_t kMostBytes = 2097120;
 
 /// Reads a box into a packed tile; the rest of the tile becomes `other`.
 template <typename T, bool is_written, int R>
-__aicore__ inline void load_box(const LocalTensor<T>& tile, int64_t address, Box<R> box, T other) {
+__aicore__ inline void load_box(const LocalTensor<T>& tile, int64_t address, Box<R> box, T other TILE_HERE) {
   int64_t count = 1;
   for (int d = 0; d < R; ++d) count *= box.extent[d];
   if (!box.clip()) {
@@ -296,7 +305,7 @@ __aicore__ inline void load_box(const LocalTensor<T>& tile, int64_t address, Box
       for (int64_t row = 0; row < rows; ++row) {
         box.find(rank, row, outside, inside);
         const int64_t at = address + outside * static_cast<int64_t>(sizeof(T));
-        DataCopyPad(tile[inside].template ReinterpretCast<int32_t>(), memory<int32_t>(at), shape, pad);
+        DataCopyPad(tile[inside].template ReinterpretCast<int32_t>(), memory<int32_t>(at), shape, pad TILE_AT);
       }
     } else {
       const DataCopyPadExtParams<T> pad(padding != 0, 0, padding, other);
@@ -310,7 +319,7 @@ __aicore__ inline void load_box(const LocalTensor<T>& tile, int64_t address, Box
                                     static_cast<uint32_t>(is_block ? space : 0), 0);
       for (int64_t row = 0; row < rows; row += step) {
         box.find(rank, row, outside, inside);
-        DataCopyPad(tile[inside], memory<T>(address + outside * static_cast<int64_t>(sizeof(T))), shape, pad);
+        DataCopyPad(tile[inside], memory<T>(address + outside * static_cast<int64_t>(sizeof(T))), shape, pad TILE_AT);
       }
     }
   } else {
@@ -320,7 +329,7 @@ __aicore__ inline void load_box(const LocalTensor<T>& tile, int64_t address, Box
       box.find(rank, row, outside, inside);
       for (int64_t i = 0; i < length; ++i) {
         const int64_t at = address + (outside + i * box.stride[last]) * static_cast<int64_t>(sizeof(T));
-        set(tile, inside + i, fetch<T, is_written>(at));
+        set(tile, inside + i, fetch<T, is_written>(at TILE_AT));
       }
     }
   }
@@ -328,22 +337,23 @@ __aicore__ inline void load_box(const LocalTensor<T>& tile, int64_t address, Box
 
 /// Writes one element, through a block of UB: the scalar unit's cache would write its neighbours back.
 template <typename T>
-__aicore__ inline void put(int64_t address, T value, const LocalTensor<T>& stage) {
+__aicore__ inline void put(int64_t address, T value, const LocalTensor<T>& stage TILE_HERE) {
   barrier();
-  stage.SetValue(0, value);
+  stage.SetValue(0, value TILE_AT);
   barrier();
   const DataCopyExtParams one(1, sizeof(T), 0, 0, 0);
   if constexpr (sizeof(T) == 8) {
-    DataCopyPad(memory<int32_t>(address), stage.template ReinterpretCast<int32_t>(), one);
+    DataCopyPad(memory<int32_t>(address), stage.template ReinterpretCast<int32_t>(), one TILE_AT);
   } else {
-    DataCopyPad(memory<T>(address), stage, one);
+    DataCopyPad(memory<T>(address), stage, one TILE_AT);
   }
   barrier();
 }
 
 /// Writes a packed tile's part into a box.
 template <typename T, int R>
-__aicore__ inline void store_box(int64_t address, const LocalTensor<T>& tile, Box<R> box, const LocalTensor<T>& stage) {
+__aicore__ inline void store_box(int64_t address, const LocalTensor<T>& tile, Box<R> box,
+                                 const LocalTensor<T>& stage TILE_HERE) {
   box.clip();
   if (box.is_empty()) return;
   const int rank = box.merge();
@@ -361,15 +371,15 @@ __aicore__ inline void store_box(int64_t address, const LocalTensor<T>& tile, Bo
     const bool is_block = gap >= 0 && gap <= UINT32_MAX && inner <= kMostBlocks && space >= 0 && space <= UINT16_MAX;
     const int64_t step = is_block ? inner : 1;
     const DataCopyExtParams shape(static_cast<uint16_t>(step), static_cast<uint32_t>(bytes),
-                                  static_cast<uint32_t>(is_block ? space : 0), static_cast<uint32_t>(is_block ? gap : 0),
-                                  0);
+                                  static_cast<uint32_t>(is_block ? space : 0),
+                                  static_cast<uint32_t>(is_block ? gap : 0), 0);
     for (int64_t row = 0; row < rows; row += step) {
       box.find(rank, row, outside, inside);
       const int64_t at = address + outside * static_cast<int64_t>(sizeof(T));
       if constexpr (sizeof(T) == 8) {
-        DataCopyPad(memory<int32_t>(at), tile[inside].template ReinterpretCast<int32_t>(), shape);
+        DataCopyPad(memory<int32_t>(at), tile[inside].template ReinterpretCast<int32_t>(), shape TILE_AT);
       } else {
-        DataCopyPad(memory<T>(at), tile[inside], shape);
+        DataCopyPad(memory<T>(at), tile[inside], shape TILE_AT);
       }
     }
   } else {
@@ -378,7 +388,7 @@ __aicore__ inline void store_box(int64_t address, const LocalTensor<T>& tile, Bo
       box.find(rank, row, outside, inside);
       for (int64_t i = 0; i < length; ++i) {
         const int64_t at = address + (outside + i * box.stride[last]) * static_cast<int64_t>(sizeof(T));
-        put(at, tile.GetValue(inside + i), stage);
+        put(at, tile.GetValue(inside + i TILE_AT), stage TILE_AT);
       }
     }
   }
@@ -405,7 +415,8 @@ struct MaskSpace {
 };
 
 /// A mask's bytes from comparison bits.
-__aicore__ inline void bytes_of_bits(const LocalTensor<uint8_t>& mask, MaskSpace& space, int64_t count, bool is_inverse) {
+__aicore__ inline void bytes_of_bits(const LocalTensor<uint8_t>& mask, MaskSpace& space, int64_t count,
+                                     bool is_inverse) {
   Duplicate(space.first, static_cast<half>(is_inverse ? 0.0f : 1.0f), static_cast<int32_t>(count));
   PipeBarrier<PIPE_V>();
   Select(space.second, space.bits, space.first, static_cast<half>(is_inverse ? 1.0f : 0.0f),
@@ -457,7 +468,8 @@ __aicore__ inline void mend(const LocalTensor<T>& tile, const LocalTensor<T>& a,
 enum class Fold { Add, Max, Min };
 
 template <typename T, Fold fold>
-__aicore__ inline void combine(const LocalTensor<T>& to, const LocalTensor<T>& a, const LocalTensor<T>& b, int64_t count) {
+__aicore__ inline void combine(const LocalTensor<T>& to, const LocalTensor<T>& a, const LocalTensor<T>& b,
+                               int64_t count) {
   if constexpr (fold == Fold::Add) {
     Add(to, a, b, static_cast<int32_t>(count));
   } else if constexpr (fold == Fold::Max) {
