@@ -43,8 +43,12 @@ def familiar(text: str, axes: Mapping[str, Sequence[str | int]]) -> str:
         axes: of the inputs that name theirs.
     """
     tree = ast.parse(text.strip(), mode="eval").body
-    before = ast.unparse(tree)
-    after = ast.unparse(_Words(axes).visit(tree))
+    try:
+        before = ast.unparse(tree)
+        after = ast.unparse(_Words(axes).visit(tree))
+    except RecursionError:
+        # Sums of many hundred terms: who reads them next has an answer.
+        return text
     return text if before == after else after
 
 

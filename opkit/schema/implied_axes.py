@@ -19,9 +19,10 @@ __all__ = ["ELEMENTWISE", "ROWS", "with_implied_axes"]
 
 ELEMENTWISE = frozenset(
     {
-        *("atan", "atan2", "cast", "clamp", "cos", "elu", "erf", "erfc", "exp2", "floor_divide"),
-        *("fmod", "gelu", "hardsigmoid", "hardswish", "leaky_relu", "log10", "log2", "logcosh"),
-        *("log_sigmoid", "mish", "mod", "ndtr", "silu", "sin", "tan", "tanhshrink", "trunc"),
+        *("acos", "acosh", "asin", "atan", "atan2", "cast", "clamp", "cos", "elu", "erf", "erfc"),
+        *("exp2", "floor_divide", "fmod", "gelu", "hardsigmoid", "hardswish", "leaky_relu"),
+        *("log10", "log2", "logcosh", "log_sigmoid", "mish", "mod", "ndtr", "signbit", "silu"),
+        *("sin", "tan", "tanhshrink", "trunc"),
     }
 )
 """The compiler's functions of single elements that other formulas do not have."""

@@ -428,7 +428,7 @@ class _Reader:
             operands = _widened(operands)
         elif row.kind in _COMPUTED or len(_floats(operands)) > 1:
             operands = [_single(each) for each in operands]
-        if name == "take_along":
+        if name == "take_along" and len(operands) == 2:
             value = self.guarded(node, lambda: self.taken(*operands, **given))
         else:
             value = self.guarded(node, lambda: self.builder.apply(name, *operands, **given))
