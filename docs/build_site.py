@@ -47,6 +47,11 @@ def main() -> int:
         command += ["-d", f"{scratch}/doctrees", str(sources), str(arguments.folder)]
         if subprocess.run(command, check=False).returncode:
             return 1
+    search = (arguments.folder / "_static" / "language_data.js").read_text("utf-8")
+    stemmer = re.search(r"window\.Stemmer = (\w+);", search)
+    if stemmer is None or f"{stemmer[1]}=function" not in search:
+        print("the script of the search has no stemmer", file=sys.stderr)
+        return 1
     if arguments.zip:
         base = arguments.zip.with_suffix("")
         shutil.make_archive(str(base), "zip", arguments.folder.parent, arguments.folder.name)

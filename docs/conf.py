@@ -7,6 +7,7 @@ from typing import Any
 
 import jieba
 from pygments.lexers.special import TextLexer
+from sphinx.search.zh import SearchChinese
 
 jieba.setLogLevel(logging.WARNING)
 project = "opkit"
@@ -42,8 +43,16 @@ def add_other_language(
         context["other_language_name"] = "English" if chinese else "中文"
 
 
+class Search(SearchChinese):
+    """Sphinx calls the stemmer by the language's name, and Chinese has English's: under its own
+    name the script of the search ended at its first line."""
+
+    language_name = "English"
+
+
 def setup(app: Any) -> None:
     """Connect what templates need, and name the languages of blocks."""
+    app.add_search_language(Search)
     for name in PLAIN:
         app.add_lexer(name, TextLexer)
     app.connect("html-page-context", add_other_language)

@@ -4,6 +4,11 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const caption of document.querySelectorAll('.caption[role="heading"]')) caption.setAttribute("aria-level", "2");
   document.querySelector(".sidebar-drawer")?.setAttribute("aria-label", "contents of the site");
   document.querySelector(".toc-drawer")?.setAttribute("aria-label", "contents of the page");
+  if (!document.querySelector("h1")) {
+    const head = document.querySelector("article h2");
+    head?.setAttribute("role", "heading");
+    head?.setAttribute("aria-level", "1");
+  }
   const reach = () => {
     for (const box of document.querySelectorAll("pre, .table-wrapper, article table, .toc-scroll, .sidebar-scroll")) {
       if (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight) box.tabIndex = 0;
