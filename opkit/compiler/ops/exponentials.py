@@ -110,19 +110,26 @@ def _sinh_near(x: Value) -> Value:
     return x * _series(x * x, [1.0 / math.factorial(k) for k in (1, 3, 5, 7, 9)])
 
 
-def _half_exp(x: Value) -> Value:
-    """Return exp(x) / 2, which is no infinity where exp(x) is one only by half of it."""
+def _half_exps(x: Value) -> tuple[Value, Value, float]:
+    """Return exp(x) and exp(-x) up to a factor, and this factor, with which they are halves: no
+    infinity where only twice the value is one."""
+    if x.dtype == "float16":
+        # Its results end long before.
+        return x.apply("exp"), (-x).apply("exp"), 0.5
     # The first 9 bits of log(2) are taken off without rounding, the rest is a factor.
-    return (x - _LOG_2_BEGIN).apply("exp") * math.exp(_LOG_2_BEGIN - math.log(2.0))
+    up, down = (x - _LOG_2_BEGIN).apply("exp"), (-x - _LOG_2_BEGIN).apply("exp")
+    return up, down, math.exp(_LOG_2_BEGIN - math.log(2.0))
 
 
 def _sinh(x: Value) -> Value:
-    far = _half_exp(x) - _half_exp(-x)
+    up, down, factor = _half_exps(x)
+    far = (up - down) * factor
     return _within(x, 1.0).apply("where", _sinh_near(x), far)
 
 
 def _cosh(x: Value) -> Value:
-    return _half_exp(x) + _half_exp(-x)
+    up, down, factor = _half_exps(x)
+    return (up + down) * factor
 
 
 def _logcosh(x: Value) -> Value:
