@@ -149,19 +149,27 @@ def _for(lowering: Lowering, operation: Operation) -> None:
             )
             last = lowering.block(block)
             results = lowering.given(last)
-            odd = {
-                index
-                for index, (each, value) in enumerate(zip(carried, results, strict=True))
-                if not each.takes(value)
-            }
-            if not odd:
-                assign(lowering, carried, results)
+            odd = _assigned_but(lowering, carried, results)
             writer.line("}")
         if not odd:
             break
         tiles |= odd
         writer.restore(state)
     lowering.set(operation, *(each.value for each in carried))
+
+
+def _assigned_but(
+    lowering: Lowering, carried: Sequence[_Carried], results: Sequence[Value]
+) -> set[int]:
+    """Carry results into the next round; return the indices of those that their form cannot."""
+    odd = {
+        index
+        for index, (each, value) in enumerate(zip(carried, results, strict=True))
+        if not each.takes(value)
+    }
+    if not odd:
+        assign(lowering, carried, results)
+    return odd
 
 
 @lowers("scf.if")
@@ -230,13 +238,7 @@ def _while(lowering: Lowering, operation: Operation) -> None:
             for (name, _), value in zip(after.arguments, condition[1:], strict=True):
                 lowering.values[name] = value
             results = lowering.given(lowering.block(after))
-            odd = {
-                index
-                for index, (each, value) in enumerate(zip(carried, results, strict=True))
-                if not each.takes(value)
-            }
-            if not odd:
-                assign(lowering, carried, results)
+            odd = _assigned_but(lowering, carried, results)
             writer.line("}")
         if not odd:
             break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from .lowering import Lowering, lowers
 from .ttir import Block, Operation, Type
@@ -23,6 +24,23 @@ def _combine(
         lowering.values[name] = value
     last = lowering.block(block)
     return [lowering.scalar(lowering.value(name)) for name in last.operands]
+
+
+def _combine_element(
+    lowering: Lowering,
+    block: Block,
+    kinds: list[Type],
+    totals: list[str],
+    buffers: Sequence[Buffer],
+    at: str,
+) -> None:
+    """Write the combination of totals so far with the buffers' elements at an index."""
+    left = [Scalar(kind, total) for kind, total in zip(kinds, totals, strict=True)]
+    right = [
+        lowering.new_scalar(kind, f"get({buffer.name}, {at})")
+        for kind, buffer in zip(kinds, buffers, strict=True)
+    ]
+    _assign(lowering, totals, _combine(lowering, block, left, right))
 
 
 def _single(lowering: Lowering, block: Block) -> str | None:
@@ -80,13 +98,7 @@ def _reduce(lowering: Lowering, operation: Operation) -> None:
         with writer.loop():
             writer.line(f"for (int64_t {step} = 1; {step} < {length}; ++{step}) {{")
             at = f"{first} + {step} * {inner}"
-            left = [Scalar(kind, total) for kind, total in zip(kinds, totals, strict=True)]
-            right = [
-                lowering.new_scalar(kind, f"get({buffer.name}, {at})")
-                for kind, buffer in zip(kinds, buffers, strict=True)
-            ]
-            results = _combine(lowering, block, left, right)
-            _assign(lowering, totals, results)
+            _combine_element(lowering, block, kinds, totals, buffers, at)
             writer.line("}")
         for total, target in zip(totals, targets, strict=True):
             if target is not None:
@@ -198,13 +210,7 @@ def _scan(lowering: Lowering, operation: Operation) -> None:
         with writer.loop():
             writer.line(f"for (int64_t {step} = 1; {step} < {length}; ++{step}) {{")
             at = f"{first} {'-' if is_reverse else '+'} {step} * {inner}"
-            left = [Scalar(kind, total) for kind, total in zip(kinds, totals, strict=True)]
-            right = [
-                lowering.new_scalar(kind, f"get({buffer.name}, {at})")
-                for kind, buffer in zip(kinds, buffers, strict=True)
-            ]
-            results = _combine(lowering, block, left, right)
-            _assign(lowering, totals, results)
+            _combine_element(lowering, block, kinds, totals, buffers, at)
             for total, target in zip(totals, targets, strict=True):
                 writer.line(f"set({target.name}, {at}, {total});")
             writer.line("}")

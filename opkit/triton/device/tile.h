@@ -279,6 +279,28 @@ struct Box {
 constexpr int64_t kMostBlocks = 4095;
 constexpr int64_t kMostBytes = 2097120;
 
+/// Rows of a box that one instruction moves.
+struct Bursts {
+  uint16_t count;
+  /// Bytes between two rows in global memory.
+  uint32_t gap;
+  /// Blocks of 32 bytes between two rows in the tile.
+  uint32_t space;
+};
+
+/// Returns the rows along a merged box's last axis but one; one row, where these do not lie as one instruction takes.
+template <typename T, int R>
+__aicore__ inline Bursts bursts_of(const Box<R>& box, int rank) {
+  const int last = rank - 1;
+  if (rank < 2) return {1, 0, 0};
+  const int64_t size = sizeof(T), length = box.high[last] - box.low[last];
+  const int64_t count = box.high[last - 1] - box.low[last - 1];
+  const int64_t gap = (box.stride[last - 1] - length) * size;
+  const int64_t space = (box.extent[last] * size - round_up(length * size, kBlock)) / kBlock;
+  if (gap < 0 || gap > UINT32_MAX || count > kMostBlocks || space < 0 || space > UINT16_MAX) return {1, 0, 0};
+  return {static_cast<uint16_t>(count), static_cast<uint32_t>(gap), static_cast<uint32_t>(space)};
+}
+
 /// Reads a box into a packed tile; the rest of the tile becomes `other`.
 template <typename T, bool is_written, int R>
 __aicore__ inline void load_box(const LocalTensor<T>& tile, int64_t address, Box<R> box, T other TILE_HERE) {
@@ -309,15 +331,9 @@ __aicore__ inline void load_box(const LocalTensor<T>& tile, int64_t address, Box
       }
     } else {
       const DataCopyPadExtParams<T> pad(padding != 0, 0, padding, other);
-      const int64_t inner = rank > 1 ? box.high[last - 1] - box.low[last - 1] : 1;
-      const int64_t gap = rank > 1 ? (box.stride[last - 1] - length) * static_cast<int64_t>(sizeof(T)) : 0;
-      const int64_t space = (pitch * static_cast<int64_t>(sizeof(T)) - round_up(bytes, kBlock)) / kBlock;
-      const bool is_block = gap >= 0 && gap <= UINT32_MAX && inner <= kMostBlocks && space >= 0 && space <= UINT16_MAX;
-      const int64_t step = is_block ? inner : 1;
-      const DataCopyExtParams shape(static_cast<uint16_t>(step), static_cast<uint32_t>(bytes),
-                                    static_cast<uint32_t>(is_block ? gap : 0),
-                                    static_cast<uint32_t>(is_block ? space : 0), 0);
-      for (int64_t row = 0; row < rows; row += step) {
+      const Bursts bursts = bursts_of<T>(box, rank);
+      const DataCopyExtParams shape(bursts.count, static_cast<uint32_t>(bytes), bursts.gap, bursts.space, 0);
+      for (int64_t row = 0; row < rows; row += bursts.count) {
         box.find(rank, row, outside, inside);
         DataCopyPad(tile[inside], memory<T>(address + outside * static_cast<int64_t>(sizeof(T))), shape, pad TILE_AT);
       }
@@ -365,15 +381,9 @@ __aicore__ inline void store_box(int64_t address, const LocalTensor<T>& tile, Bo
   const bool fits = bytes <= kMostBytes;
   int64_t outside, inside;
   if (is_packed && is_straight && fits) {
-    const int64_t inner = rank > 1 ? box.high[last - 1] - box.low[last - 1] : 1;
-    const int64_t gap = rank > 1 ? (box.stride[last - 1] - length) * static_cast<int64_t>(sizeof(T)) : 0;
-    const int64_t space = (pitch * static_cast<int64_t>(sizeof(T)) - round_up(bytes, kBlock)) / kBlock;
-    const bool is_block = gap >= 0 && gap <= UINT32_MAX && inner <= kMostBlocks && space >= 0 && space <= UINT16_MAX;
-    const int64_t step = is_block ? inner : 1;
-    const DataCopyExtParams shape(static_cast<uint16_t>(step), static_cast<uint32_t>(bytes),
-                                  static_cast<uint32_t>(is_block ? space : 0),
-                                  static_cast<uint32_t>(is_block ? gap : 0), 0);
-    for (int64_t row = 0; row < rows; row += step) {
+    const Bursts bursts = bursts_of<T>(box, rank);
+    const DataCopyExtParams shape(bursts.count, static_cast<uint32_t>(bytes), bursts.space, bursts.gap, 0);
+    for (int64_t row = 0; row < rows; row += bursts.count) {
       box.find(rank, row, outside, inside);
       const int64_t at = address + outside * static_cast<int64_t>(sizeof(T));
       if constexpr (sizeof(T) == 8) {
