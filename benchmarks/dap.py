@@ -157,6 +157,9 @@ def session(client: Client, kernel: Path, pick: random.Random, steps: int) -> No
             extra = {"targetId": targets[0]["id"]}
         arguments = {} if motion == "restart" else {"threadId": thread}
         answer = client.ask(motion, **arguments, **extra)
+        if answer["success"] and motion == "restart":
+            # The client then sends its breakpoints again, here none.
+            client.ask("configurationDone")
         if answer["success"]:
             ended = client.stopped()
     for flag, commands in ANNOUNCED.items():
