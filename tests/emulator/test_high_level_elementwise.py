@@ -263,9 +263,12 @@ def test_xor(compile_kernel, dtype: type[np.integer]) -> None:
     x = generator.integers(0, 60000, 300).astype(dtype)
     y = generator.integers(0, 60000, 300).astype(dtype)
     z = np.zeros_like(x)
-    run = compile_kernel(KERNEL % {"type": kind, "cases": "default: Xor(c, a, b, space, count);"})
+    cases = "case 1: Xor(c, a, b[16], space); break; default: Xor(c, a, b, space, count);"
+    run = compile_kernel(KERNEL % {"type": kind, "cases": cases})
     run(x, y, z, numbers(0), numbers(x.size), numbers(256))
     np.testing.assert_array_equal(z, x ^ y)
+    with pytest.raises(KernelFault, match="both sources have the same number of elements"):
+        run(x, y, z, numbers(1), numbers(x.size), numbers(256))
 
 
 # Each with the element-wise call above that takes the space.

@@ -190,6 +190,11 @@ def test_what_is_not_documented_or_does_not_fit_is_refused(matrices: Matrices) -
         ("CumSum", [8, 32], 512, "smaller than eight rows"),
         ("Selectuint8_t", [8, 32, 32], 96, "256 mask elements"),
         ("Sum", [8, 32, 32], 16, "too small for a row"),
+        ("Sum", [8, 20, 20], 4096, "inner is no multiple of 32 bytes, or n not in 1 to inner"),
+        ("Sum", [8, 32, 0], 4096, "n not in 1 to inner"),
+        ("Mean", [8, 16, 17], 4096, "n not in 1 to inner"),
+        ("CumSum", [9, 32], 8192, "a tensor has fewer elements than outter rows"),
+        ("CumSumFirst", [0, 32], 8192, "outter is 0"),
     ]
     for name, numbers, space, message in cases:
         with pytest.raises(KernelFault, match=message):

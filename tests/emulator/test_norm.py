@@ -29,6 +29,18 @@ SAME = {
     + SHAPE
     + "RmsNorm<T>(OUT(T, 0), IN(T, 0), IN(T, 1), space, "
     "static_cast<T>(0.001f), tiling);",
+    "RmsNormBlocks": "RmsNormTiling tiling; "
+    + SHAPE
+    + "RmsNorm<T, true>(OUT(T, 0), IN(T, 0), IN(T, 1), space, "
+    "static_cast<T>(0.001f), tiling);",
+    "RmsNormShared": "RmsNormTiling tiling; "
+    + SHAPE
+    + "RmsNorm<T>(OUT(T, 0), IN(T, 0), OUT(T, 0)[number(1)], space, "
+    "static_cast<T>(0.001f), tiling);",
+    "DeepNormBlocks": "DeepNormTiling tiling; "
+    + SHAPE
+    + "DeepNorm<T, false, true>(OUT(T, 0), OUT(T, 1), OUT(T, 2), IN(T, 0), IN(T, 3), "
+    "IN(T, 2), IN(T, 1), space, static_cast<T>(1.5f), static_cast<T>(0.001f), tiling);",
     "DeepNorm": "DeepNormTiling tiling; "
     + SHAPE
     + "DeepNorm<T>(OUT(T, 0), OUT(T, 1), OUT(T, 2), IN(T, 0), IN(T, 3), "
@@ -221,9 +233,46 @@ def test_welford_gives_the_moments_of_all_samples(norms: Norms) -> None:
         np.testing.assert_allclose(found[1][0], seen.var(), rtol=1e-5)
 
 
+def test_a_length_of_welford_that_is_no_data_block_is_refused(norms: Norms) -> None:
+    x, mean = norms.random(12), np.zeros(12, np.float32)
+    with pytest.raises(KernelFault, match="WelfordUpdate: abLength is no multiple of 32 bytes"):
+        norms.run("Update", [x, mean, mean], [mean, mean], [1, 12], 768)
+
+
 def test_too_little_temporary_space_is_refused(norms: Norms) -> None:
     x = norms.random(4, 64)
     gamma = norms.random(64, seed=3, dtype=norms.scale_dtype)
     lists = [np.zeros(4, np.float32), np.zeros(4, np.float32)]
     with pytest.raises(KernelFault, match="temporary space is smaller than one row needs"):
         norms.run("Separate", [x, gamma, gamma], [x, *lists], [4, 64, 64], 512)
+
+
+def test_rows_that_the_pages_exclude_are_refused(norms: Norms) -> None:
+    x = norms.random(8, 64)
+    column = np.zeros(8, np.float32)
+    for name in ("Finalize", "Counted"):
+        with pytest.raises(KernelFault, match="abLength is no multiple of 32 bytes"):
+            norms.run(
+                name,
+                [column, column, column.astype(np.int32)],
+                [column] * 2,
+                [1, 4, 1, 4, 1, 4],
+                4096,
+            )
+    if norms.dtype is not norms.scale_dtype:
+        return
+    out = [np.zeros_like(x), np.zeros(16, norms.dtype), np.zeros(16, norms.dtype)]
+    blocks = [x, x[0], x[0], x]
+    for name, rows, width, message in (
+        ("RmsNormBlocks", 7, 64, "isBasicBlock"),
+        ("RmsNormBlocks", 8, 48, "isBasicBlock"),
+        ("DeepNormBlocks", 7, 64, "isBasicBlock"),
+        ("DeepNorm", 1, 2048, "more than 2040 elements"),
+        ("RmsNormShared", 8, 64, "share memory"),
+    ):
+        with pytest.raises(KernelFault, match=message):
+            norms.run(name, blocks, out, [rows, width, width], 16384)
+    for name in ("RmsNormBlocks", "DeepNormBlocks"):
+        plain = norms.run(name.removesuffix("Blocks"), blocks, out, [8, 64, 64], 16384)
+        whole = norms.run(name, blocks, out, [8, 64, 64], 16384)
+        np.testing.assert_array_equal(whole[0], plain[0])

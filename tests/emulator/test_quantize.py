@@ -199,6 +199,15 @@ def test_quant_in_place_with_a_tail_and_with_a_constant_count(quant) -> None:
     assert (z[64:] == 0).all()
 
 
+@pytest.mark.parametrize("form", ["mixed", "channel"])
+def test_quant_names_counts_that_do_not_fit(quant, form: str) -> None:
+    x, scale = np.ones((3, 64), np.float16), np.ones(64, np.float16)
+    z = np.zeros((3, 64), np.int8)
+    for counts in ((100, 64), (192, 96)):
+        with pytest.raises(KernelFault, match="scaleCount is more than .* or does not divide"):
+            quant(f"half {form} count", z, x, scale, scale, numbers=counts)
+
+
 ANTI_SHAPE = "AntiQuantShapeInfo{number[1], number[2], number[1], number[2]}"
 PACKED = {"int8_t": "X(int8_t)", "int4b_t": "X(uint8_t).ReinterpretCast<int4b_t>()"}
 ANTI = {

@@ -253,6 +253,13 @@ def test_too_little_temporary_space_is_refused(softmax: Softmax) -> None:
         softmax.run("SoftMax", [x], out, 3, 64, 64, space=256)
 
 
+def test_rows_that_are_no_data_blocks_are_refused(softmax: Softmax) -> None:
+    x = data(softmax, 1, 64)
+    out = [np.zeros_like(x), softmax.blank(1), softmax.blank(1)]
+    with pytest.raises(KernelFault, match="srcK is no multiple of 32 bytes"):
+        softmax.run("SoftMax", [x], out, 1, 20, 20)
+
+
 V3 = {
     name: "SoftMaxTiling tiling; const SoftMaxParams params{number(0), number(1), number(0), number(1), 3, 8, 0.9375f};"
     f"SoftmaxFlashV3<half, float, {update}>(OUT(half, 0), OUT(float, 1), OUT(float, 2), OUT(float, 3), IN(half, 0), "

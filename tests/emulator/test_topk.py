@@ -101,3 +101,6 @@ def test_what_the_documents_exclude_is_refused(topk: Calls, dtype: type) -> None
     ):
         with pytest.raises(KernelFault, match=message):
             topk(name, [x], out, numbers, space)
+    if dtype is np.float16:
+        with pytest.raises(KernelFault, match="inner of half is more than 2048"):
+            topk("Normal", [x], out, [1, 4096, 64, 4, 1], 4096)

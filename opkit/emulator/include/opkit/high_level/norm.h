@@ -55,6 +55,16 @@ inline void check_shape(const NormShape& shape, Where where) {
   }
 }
 
+/// Basic blocks: rows of a multiple of 64 elements up to `most`, eight or a multiple of them.
+inline void check_basic_block(const NormShape& shape, uint32_t most, Where where) {
+  if (shape.width % 64 != 0 || shape.width > most || shape.rows % 8 != 0) {
+    illegal_operand(
+        "isBasicBlock: rows have a multiple of 64 elements, at most 2040 in DeepNorm and less than 2048 "
+        "in RmsNorm, and their number is a multiple of 8",
+        where);
+  }
+}
+
 /// 1 / sqrt(variance + epsilon), in a column or a list.
 inline void reciprocal_deviation(const FloatSteps& steps, const Floats& dst, const Floats& variance, float epsilon) {
   steps.add(dst, variance, epsilon);
@@ -174,6 +184,9 @@ inline void DeepNorm(const LocalTensor<T>& dstLocal, const LocalTensor<T>& meanL
                      const T epsilon, DeepNormTiling& tiling, OPKIT_HERE) {
   using namespace opkit::high_level;
   const NormShape shape = norm_shape(tiling);
+  constexpr uint32_t kMostElements = 2040;
+  if (shape.width > kMostElements) opkit::illegal_operand("DeepNorm: a row has more than 2040 elements", where);
+  if (isBasicBlock) check_basic_block(shape, kMostElements, where);
   const auto factor = static_cast<float>(alpha);
   normalize_rows<true, true, false>(dstLocal, meanLocal, rstdLocal, gammaLocal, betaLocal, sharedTmpBuffer, shape,
                                     static_cast<float>(epsilon), where,
@@ -202,6 +215,11 @@ inline void RmsNorm(const LocalTensor<T>& dstLocal, const LocalTensor<T>& srcLoc
   using namespace opkit::high_level;
   const NormShape shape = norm_shape(tiling);
   check_shape(shape, where);
+  if (isBasicBlock) check_basic_block(shape, 2047, where);
+  const uint64_t dst = dstLocal.address(), gammas = gammaLocal.address();
+  if (dst < gammas + shape.width * sizeof(T) && gammas < dst + shape.rows * shape.width * sizeof(T)) {
+    opkit::illegal_operand("RmsNorm: the result and gamma share memory", where);
+  }
   constexpr bool converts = !std::is_same_v<T, float>;
   const LastingSpace<0, converts ? 1 : 0> lasting(sharedTmpBuffer, shape.rows, shape.width, where);
   const Floats gamma = as_floats(gammaLocal, shape.used, lasting.vector[0], where);

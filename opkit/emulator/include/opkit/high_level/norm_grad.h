@@ -154,6 +154,9 @@ inline void WelfordUpdate(const LocalTensor<U>& outputMean, const LocalTensor<U>
   if (para.rnLength != 1 || para.abComputeLength == 0) {
     opkit::illegal_operand("WelfordUpdate: rnLength is 1 and abComputeLength is not 0", where);
   }
+  if (para.abLength * sizeof(T) % opkit::kBlockBytes != 0) {
+    opkit::illegal_operand("WelfordUpdate: abLength is no multiple of 32 bytes", where);
+  }
   const Floats work = sharedTmpBuffer.template ReinterpretCast<float>();
   const uint32_t part = part_elements<float>(sharedTmpBuffer, kWelfordSpares, para.abComputeLength, where);
   const Floats difference = work, rest = work[part];
@@ -188,6 +191,9 @@ inline void finalize_welford(const Floats& mean_output, const Floats& variance_o
                              float share, Where where, const Weigh& weigh) {
   const uint32_t padded = round_up(count, kPartElements);
   const Floats work = space.template ReinterpretCast<float>();
+  if (count * sizeof(float) % kBlockBytes != 0) {
+    illegal_operand("WelfordFinalize: abLength is no multiple of 32 bytes", where);
+  }
   if (space.GetSize() < (2 * padded + 2 * kPartElements) * sizeof(float)) {
     illegal_operand("WelfordFinalize: its temporary space is smaller than two rows of abLength and two repeats", where);
   }

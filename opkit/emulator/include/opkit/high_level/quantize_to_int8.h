@@ -30,6 +30,8 @@ template <typename T>
 struct ColumnValues {
   const AscendC::LocalTensor<T>& tensor;
 
+  /// How many columns there are values for.
+  uint32_t most() const { return tensor.GetSize(); }
   AscendC::LocalTensor<half> halves(uint32_t begin, uint32_t count, const AscendC::LocalTensor<half>& work,
                                     Where where) const {
     if constexpr (std::is_same_v<T, half>) {
@@ -52,6 +54,7 @@ struct ColumnValues {
 struct OneValue {
   half value;
 
+  uint32_t most() const { return UINT32_MAX; }
   AscendC::LocalTensor<half> halves(uint32_t, uint32_t, const AscendC::LocalTensor<half>& work, Where) const {
     return work;
   }
@@ -119,7 +122,13 @@ inline void quantize_channels(const AscendC::LocalTensor<int8_t>& dst, const Asc
   if (columns == 0 || columns % 32 != 0 || (!kIsConstant && offset_count != scale_count)) {
     illegal_operand("AscendQuant: scaleCount is to be a multiple of 32, and offsetCount the same", where);
   }
-  quantize(dst, src, space, ColumnValues<T>{scales}, offsets, columns, kIsConstant ? config.calcCount : count, where);
+  const uint32_t elements = kIsConstant ? config.calcCount : count;
+  if (columns > scales.GetSize() || columns > offsets.most() || elements % columns != 0) {
+    illegal_operand(
+        "AscendQuant: scaleCount is more than a tensor of scales or offsets has elements, or does not divide calCount",
+        where);
+  }
+  quantize(dst, src, space, ColumnValues<T>{scales}, offsets, columns, elements, where);
 }
 
 }  // namespace opkit::high_level

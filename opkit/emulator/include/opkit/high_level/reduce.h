@@ -64,6 +64,14 @@ inline void reduce_rows(const AscendC::LocalTensor<T>& dst, const AscendC::Local
   }
 }
 
+/// What Sum and Mean say of a matrix: rows of whole data blocks, `n` elements of each data.
+template <typename T, typename Params>
+inline void check_rows(const Params& params, Where where) {
+  if (params.inner * sizeof(T) % kBlockBytes != 0 || params.n == 0 || params.n > params.inner) {
+    illegal_operand("Sum or Mean: inner is no multiple of 32 bytes, or n not in 1 to inner", where);
+  }
+}
+
 /// dst = the rows folded into one by `step(dst, dst, row)`.
 template <typename T, typename Step>
 inline void fold_rows(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src, uint32_t rows,
@@ -179,6 +187,7 @@ template <typename T, int32_t reduceDim = -1, bool isReuseSource = false, bool i
 inline void Sum(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor,
                 const LocalTensor<uint8_t>& sharedTmpBuffer, const SumParams& sumParams, OPKIT_HERE) {
   static_assert(reduceDim == -1, "Sum: reduceDim has to be -1, as documented");
+  opkit::high_level::check_rows<T>(sumParams, where);
   opkit::high_level::reduce_rows(dstTensor, srcTensor, sharedTmpBuffer, sumParams.outter, sumParams.inner, sumParams.n,
                                  where, [&](const auto& dst, const auto& row, const auto& work) {
                                    ReduceSum(dst, row, work, static_cast<int32_t>(sumParams.n), where);
@@ -198,6 +207,7 @@ inline void Mean(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTenso
                  const LocalTensor<uint8_t>& sharedTmpBuffer, const MeanParams& meanParams, OPKIT_HERE) {
   using namespace opkit::high_level;
   static_assert(reduceDim == -1, "Mean: reduceDim has to be -1, as documented");
+  check_rows<T>(meanParams, where);
   const float share = 1.0f / static_cast<float>(meanParams.n);
   if constexpr (std::is_same_v<T, accType>) {
     const SumParams rows = {meanParams.outter, meanParams.inner, meanParams.n};
@@ -309,6 +319,11 @@ inline void CumSum(const LocalTensor<T>& dstTensor, const LocalTensor<T>& lastRo
   const uint32_t rows = cumSumInfo.outter, width = cumSumInfo.inner;
   if (width == 0 || width * sizeof(T) % opkit::kBlockBytes != 0) {
     opkit::illegal_operand("CumSum: inner is no multiple of 32 bytes", where);
+  }
+  const uint64_t elements = uint64_t{rows} * width;
+  if (rows == 0 || elements > dstTensor.GetSize() || elements > srcTensor.GetSize() ||
+      (config.outputLastRow && width > lastRowTensor.GetSize())) {
+    opkit::illegal_operand("CumSum: outter is 0, or a tensor has fewer elements than outter rows of inner", where);
   }
   if constexpr (config.isLastAxis) {
     cumulate_columns(dstTensor, srcTensor, sharedTmpBuffer, rows, width, where);

@@ -99,6 +99,9 @@ inline void Xor(const LocalTensor<T>& dstTensor, const LocalTensor<T>& src0Tenso
 template <typename T, bool isReuseSource = false>
 inline void Xor(const LocalTensor<T>& dstTensor, const LocalTensor<T>& src0Tensor, const LocalTensor<T>& src1Tensor,
                 const LocalTensor<uint8_t>& sharedTmpBuffer, OPKIT_HERE) {
+  if (src0Tensor.GetSize() != src1Tensor.GetSize()) {
+    opkit::illegal_operand("Xor: without calCount both sources have the same number of elements", where);
+  }
   Xor<T>(dstTensor, src0Tensor, src1Tensor, sharedTmpBuffer, src0Tensor.GetSize(), where);
 }
 template <typename T, bool isReuseSource = false>
@@ -109,7 +112,7 @@ inline void Xor(const LocalTensor<T>& dstTensor, const LocalTensor<T>& src0Tenso
 template <typename T, bool isReuseSource = false>
 inline void Xor(const LocalTensor<T>& dstTensor, const LocalTensor<T>& src0Tensor, const LocalTensor<T>& src1Tensor,
                 OPKIT_HERE) {
-  Xor<T>(dstTensor, src0Tensor, src1Tensor, opkit::high_level::free_space(), src0Tensor.GetSize(), where);
+  Xor<T>(dstTensor, src0Tensor, src1Tensor, opkit::high_level::free_space(), where);
 }
 
 }  // namespace AscendC

@@ -42,7 +42,8 @@ struct SoftMaxParams {
 
 namespace opkit::high_level {
 
-template <typename Tiling>
+/// The shape of a source of type T.
+template <typename T, typename Tiling>
 inline AscendC::SoftMaxShapeInfo softmax_shape(const AscendC::SoftMaxShapeInfo& shape, const Tiling& tiling,
                                                const AscendC::SoftmaxConfig& config, Where where) {
   AscendC::SoftMaxShapeInfo result = shape;
@@ -51,6 +52,9 @@ inline AscendC::SoftMaxShapeInfo softmax_shape(const AscendC::SoftMaxShapeInfo& 
   if (config.oriSrcK != 0) result.oriSrcK = config.oriSrcK;
   if (result.oriSrcK == 0 || result.oriSrcK > result.srcK) {
     illegal_operand("SoftMax: oriSrcK is 0 or more than srcK", where);
+  }
+  if (result.srcK * sizeof(T) % kBlockBytes != 0) {
+    illegal_operand("SoftMax: srcK is no multiple of 32 bytes", where);
   }
   return result;
 }
@@ -138,7 +142,7 @@ inline void SoftMax(const LocalTensor<D>& dstTensor, const LocalTensor<U>& sumTe
                     const LocalTensor<D>& srcTensor, const LocalTensor<uint8_t>& sharedTmpBuffer,
                     const SoftMaxTiling& tiling, const SoftMaxShapeInfo& softmaxShapeInfo = {}, OPKIT_HERE) {
   using namespace opkit::high_level;
-  const SoftMaxShapeInfo shape = softmax_shape(softmaxShapeInfo, tiling, config, where);
+  const SoftMaxShapeInfo shape = softmax_shape<D>(softmaxShapeInfo, tiling, config, where);
   softmax<isDataFormatNZ>(dstTensor, srcTensor, sharedTmpBuffer, shape, where, [&](const SoftmaxPart& part) {
     part.template store<false>(maxTensor, part.maximum());
     part.template store<false>(sumTensor, part.sum());
@@ -158,7 +162,7 @@ inline void SoftMax(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTe
                     const LocalTensor<uint8_t>& sharedTmpBuffer, const SoftMaxTiling& tiling,
                     const SoftMaxShapeInfo& softmaxShapeInfo = {}, OPKIT_HERE) {
   using namespace opkit::high_level;
-  const SoftMaxShapeInfo shape = softmax_shape(softmaxShapeInfo, tiling, config, where);
+  const SoftMaxShapeInfo shape = softmax_shape<T>(softmaxShapeInfo, tiling, config, where);
   softmax<false>(dstTensor, srcTensor, sharedTmpBuffer, shape, where, NoColumns{});
 }
 template <typename T, bool isReuseSource = false, bool isBasicBlock = false,
@@ -175,7 +179,7 @@ inline void LogSoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& sum, con
                        const LocalTensor<T>& src, const LocalTensor<uint8_t>& sharedTmpBuffer,
                        const LogSoftMaxTiling& tiling, const SoftMaxShapeInfo& softmaxShapeInfo = {}, OPKIT_HERE) {
   using namespace opkit::high_level;
-  const SoftMaxShapeInfo shape = softmax_shape(softmaxShapeInfo, tiling, SOFTMAX_DEFAULT_CFG, where);
+  const SoftMaxShapeInfo shape = softmax_shape<T>(softmaxShapeInfo, tiling, SOFTMAX_DEFAULT_CFG, where);
   const auto store_columns = [&](const SoftmaxPart& part) {
     part.template store<false>(max, part.maximum());
     part.template store<false>(sum, part.sum());
@@ -191,7 +195,7 @@ inline void SimpleSoftMax(const LocalTensor<D>& dstTensor, const LocalTensor<U>&
                           const LocalTensor<uint8_t>& sharedTmpBuffer, const SoftMaxTiling& tiling,
                           const SoftMaxShapeInfo& softmaxShapeInfo = {}, OPKIT_HERE) {
   using namespace opkit::high_level;
-  const SoftMaxShapeInfo shape = softmax_shape(softmaxShapeInfo, tiling, config, where);
+  const SoftMaxShapeInfo shape = softmax_shape<D>(softmaxShapeInfo, tiling, config, where);
   in_softmax_parts<is_in_place<D, isDataFormatNZ> ? 0 : kSoftmaxMatrices>(
       sharedTmpBuffer, shape, where, [&](const SoftmaxPart& part, const Floats* matrix) {
         const Floats data = part.rows.template load<isDataFormatNZ>(srcTensor, shape.srcM, matrix[0]);

@@ -15,7 +15,7 @@ inline void SoftmaxFlash(const LocalTensor<D>& dstTensor, const LocalTensor<U>& 
                          const SoftMaxTiling& tiling, bool isUpdate = false,
                          const SoftMaxShapeInfo& softmaxShapeInfo = {}, OPKIT_HERE) {
   using namespace opkit::high_level;
-  const SoftMaxShapeInfo shape = softmax_shape(softmaxShapeInfo, tiling, SOFTMAX_DEFAULT_CFG, where);
+  const SoftMaxShapeInfo shape = softmax_shape<D>(softmaxShapeInfo, tiling, SOFTMAX_DEFAULT_CFG, where);
   in_softmax_parts<is_in_place<D, false> ? 0 : kSoftmaxMatrices>(
       sharedTmpBuffer, shape, where, [&](const SoftmaxPart& part, const Floats* matrix) {
         const Rows& rows = part.rows;
@@ -90,7 +90,7 @@ inline void SoftmaxFlashV2(const LocalTensor<D>& dstTensor, const LocalTensor<U>
                            const LocalTensor<U>& inMaxTensor, const LocalTensor<uint8_t>& sharedTmpBuffer,
                            const SoftMaxTiling& tiling, const SoftMaxShapeInfo& softmaxShapeInfo = {}, OPKIT_HERE) {
   using namespace opkit::high_level;
-  const SoftMaxShapeInfo shape = softmax_shape(softmaxShapeInfo, tiling, config, where);
+  const SoftMaxShapeInfo shape = softmax_shape<D>(softmaxShapeInfo, tiling, config, where);
   softmax_flash_v2<isUpdate, isDataFormatNZ, config>(dstTensor, expSumTensor, maxTensor, srcTensor, expMaxTensor,
                                                      inExpSumTensor, inMaxTensor, sharedTmpBuffer, shape, where,
                                                      NoColumns{});
@@ -119,7 +119,7 @@ inline void SoftmaxFlashV2(const LocalTensor<T>& dstTensor, const LocalTensor<T>
   using namespace opkit::high_level;
   static_assert(config.mode == SoftmaxMode::SOFTMAX_OUTPUT_WITHOUT_BRC,
                 "SoftmaxFlashV2 with outReduceMax needs SoftmaxMode::SOFTMAX_OUTPUT_WITHOUT_BRC");
-  const SoftMaxShapeInfo shape = softmax_shape(softmaxShapeInfo, tiling, config, where);
+  const SoftMaxShapeInfo shape = softmax_shape<T>(softmaxShapeInfo, tiling, config, where);
   softmax_flash_v2<isUpdate, false, config>(dstTensor, outExpSum, outMax, srcTensor, outExpMax, inExpSum, inMax,
                                             sharedTmpBuffer, shape, where, [&](const SoftmaxPart& part) {
                                               if constexpr (isUpdate) {

@@ -38,7 +38,7 @@ inline void SoftmaxGrad(const LocalTensor<T>& dstTensor, const LocalTensor<T>& g
                         const LocalTensor<T>& srcTensor, const LocalTensor<uint8_t>& sharedTmpBuffer,
                         const SoftMaxTiling& tiling, bool isFront = false,
                         const SoftMaxShapeInfo& softmaxShapeInfo = {}, OPKIT_HERE) {
-  const auto shape = opkit::high_level::softmax_shape(softmaxShapeInfo, tiling, SOFTMAX_DEFAULT_CFG, where);
+  const auto shape = opkit::high_level::softmax_shape<T>(softmaxShapeInfo, tiling, SOFTMAX_DEFAULT_CFG, where);
   opkit::high_level::softmax_grad<isDataFormatNZ>(dstTensor, gradTensor, srcTensor, sharedTmpBuffer, isFront, shape,
                                                   where);
 }

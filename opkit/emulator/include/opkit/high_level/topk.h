@@ -152,6 +152,9 @@ inline void TopK(const LocalTensor<T>& dstValueLocal, const LocalTensor<int32_t>
   if (inner <= 0 || inner % 32 != 0 || topKInfo.n > inner || k < 1 || k > topKInfo.n) {
     opkit::illegal_operand("TopK: inner is no multiple of 32, n more than inner, or k not in 1 to n", where);
   }
+  if (std::is_same_v<T, half> && !isInitIndex && inner > 2048) {
+    opkit::illegal_operand("TopK: inner of half is more than 2048 where the indices are counted up", where);
+  }
   if constexpr (topkMode == TopKMode::TOPK_NSMALL) {
     if (isHasfinish) opkit::illegal_operand("TopK: the small mode takes no finished rows", where);
     if (inner != 32) opkit::illegal_operand("TopK: in the small mode inner is 32", where);
