@@ -66,6 +66,8 @@ int main(int, char** argv) {
   std::vector<char> data(size);
   if (aclrtcGetBinData(program, data.data())) return 5;
   if (aclrtcGetLoweredName(program, expression, &name)) return 6;
+  const char* spelled = nullptr;
+  SHOW(aclrtcGetLoweredName(program, "inner::fill<int32_t,5>", &spelled));
   std::printf("lowered: %s\\n", name);
 
   aclInit(nullptr);
@@ -120,6 +122,7 @@ int main(int, char** argv) {
   if (aclrtBinaryUnLoad(binary)) return 18;
   if (aclrtcDestroyProg(&program)) return 19;
 
+  SHOW(aclrtcCreateProg(&program, "", nullptr, -1, nullptr, nullptr));
   if (aclrtcCreateProg(&program, "__global__ void broken( {", nullptr, 0, nullptr, nullptr)) return 20;
   SHOW(aclrtcCompileProg(program, 0, nullptr));
   aclrtcGetCompileLogSize(program, &size);
@@ -133,6 +136,7 @@ int main(int, char** argv) {
 EXPECTED = """\
 aclrtcGetLoweredName(program, expression, &name): 176006
 aclrtcAddNameExpr(program, "late"): 176005
+aclrtcGetLoweredName(program, "inner::fill<int32_t,5>", &spelled): 176007
 lowered: _ZN5inner4fillIiLi5EEEvPh
 different libraries: 1
 aclrtBinaryGetFunction(binary, "no_such", &step): 107000
@@ -143,6 +147,7 @@ aclrtLaunchKernel(step, 1, packed_device, sizeof(packed) - 8, stream): 107000
 [AIV Block 0/1] hello 7
 values: 217 1053 105 105
 aclrtLaunchKernelWithArgsArray(fill, 2, stream, nullptr, fill_arguments): 107000
+aclrtcCreateProg(&program, "", nullptr, -1, nullptr, nullptr): 176001
 aclrtcCompileProg(program, 0, nullptr): 176003
 log names its place: 1
 """

@@ -204,7 +204,7 @@ def test_quant_names_counts_that_do_not_fit(quant, form: str) -> None:
     x, scale = np.ones((3, 64), np.float16), np.ones(64, np.float16)
     z = np.zeros((3, 64), np.int8)
     for counts in ((100, 64), (192, 96)):
-        with pytest.raises(KernelFault, match="scaleCount is more than .* or does not divide"):
+        with pytest.raises(KernelFault, match=r"scaleCount is more than .* or does not divide"):
             quant(f"half {form} count", z, x, scale, scale, numbers=counts)
 
 

@@ -94,6 +94,11 @@ def test_they_do_not_where_tiling_does_not_ask_for_it(build_artifact) -> None:
             "InitValue({{ScalarType::INT8, 1}, {ScalarType::INT8, 1}})",
             "InitValue of 2 values for 3 data types",
         ),
+        (
+            "DataType({ge::DT_INT64, ge::DT_FLOAT, ge::DT_INT64})"
+            ".InitValue({{ScalarType::INT8, 1}, {ScalarType::INT8, 1}, {ScalarType::INT8, 2}})",
+            "InitValue of two values for one data type",
+        ),
     ],
 )
 def test_what_is_no_initial_value_is_refused_by_name(
@@ -101,3 +106,20 @@ def test_what_is_no_initial_value_is_refused_by_name(
 ) -> None:
     with pytest.raises(OpkitError, match=message):
         begins(build_artifact, init).run("Begins", [np.ones(4, np.float32)])
+
+
+@pytest.mark.parametrize(
+    ("rest", "message"),
+    [
+        ('Follow("z")', 'y follows "z", which is not another input'),
+        (
+            'InitValue(0); this->Output("z").ParamType(REQUIRED).DataType({ge::DT_FLOAT})',
+            "x lists 3 types and z lists 1; the i-th types of all params form one combination",
+        ),
+    ],
+)
+def test_params_that_do_not_belong_together_are_refused(
+    build_artifact, rest: str, message: str
+) -> None:
+    with pytest.raises(OpkitError, match=message):
+        begins(build_artifact, rest).run("Begins", [np.ones(4, np.float32)])

@@ -58,6 +58,15 @@ class DescriptionBuilder {
         note_unsupported(param.name_, "InitValue of " + std::to_string(values) + " values for " +
                                           std::to_string(param.dtypes_.size()) + " data types");
       }
+      for (size_t i = 0; values > 1 && i < values && values == param.dtypes_.size(); ++i) {
+        for (size_t j = 0; j < i; ++j) {
+          const auto &first = param.initial_values_[j], &second = param.initial_values_[i];
+          if (param.dtypes_[i] == param.dtypes_[j] &&
+              (first.bits != second.bits || first.size_bytes != second.size_bytes)) {
+            note_unsupported(param.name_, "InitValue of two values for one data type");
+          }
+        }
+      }
       out.push_back({param.name_.c_str(), presence, param.is_dtype_list_, param.is_value_dependent_,
                      param.is_shape_computed_, param.scalar_kind_, param.is_auto_contiguous_, param.ignores_contiguous_,
                      param.follow_kinds_, param.follow_.empty() ? nullptr : param.follow_.c_str(), param.dtypes_.data(),

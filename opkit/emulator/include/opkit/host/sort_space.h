@@ -43,7 +43,8 @@ inline void GetSortMaxMinTmpSize(const TensorShape& srcShape, TensorDataType, Te
   maxValue = minValue = size > 0 ? static_cast<uint32_t>(size) * 8 : 0;
 }
 
-/// The same, counted in elements; Concat takes none here, and what is given for it is as large.
+/// The same, in bytes as Concat's page says; Sort's names no unit. Concat takes none here, and what is given for it is
+/// as large.
 inline uint32_t GetSortTmpSize(const platform_ascendc::PlatformAscendC&, const uint32_t elemCount, const uint32_t) {
   return elemCount * 8;
 }
