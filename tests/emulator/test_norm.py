@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from opkit.errors import KernelFault
+from opkit.errors import BuildError, KernelFault
 from opkit.sanitizer import Check
 
 EPSILON = 1e-3
@@ -276,3 +276,10 @@ def test_rows_that_the_pages_exclude_are_refused(norms: Norms) -> None:
         plain = norms.run(name.removesuffix("Blocks"), blocks, out, [8, 64, 64], 16384)
         whole = norms.run(name, blocks, out, [8, 64, 64], 16384)
         np.testing.assert_array_equal(whole[0], plain[0])
+
+
+def test_scales_of_less_precision_than_the_data_do_not_compile(local_calls) -> None:
+    prologue = PROLOGUE.format("float", "half")
+    with pytest.raises(BuildError) as refused:
+        local_calls({"Normalize": SEPARATE["Normalize"]}, prologue)
+    assert "gamma and beta are no less precise than inputX" in str(refused.value.diagnostics)

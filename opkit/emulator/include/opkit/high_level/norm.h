@@ -252,6 +252,7 @@ inline void Normalize(const LocalTensor<T>& output, const LocalTensor<float>& ou
   using namespace opkit::high_level;
   static_assert(config.reducePattern == ReducePattern::AR, "Normalize: the pattern has to be AR, as documented");
   static_assert(!config.isOnlyOutput, "Normalize: isOnlyOutput has to be false, as documented");
+  static_assert(sizeof(U) >= sizeof(T), "Normalize: gamma and beta are no less precise than inputX, as documented");
   const NormShape shape = {para.aLength, para.rLengthWithPadding, para.rLength};
   check_shape(shape, where);
   constexpr bool converts = !std::is_same_v<U, float>;
