@@ -65,6 +65,11 @@ CALLS = {
         "RmsNorm<float>(OUT(float, 0), IN(float, 0), IN(float, 0), space, 0.001f, tiling);",
     ),
 }
+CALLS["WelfordFinalize"] = (
+    "GetWelfordFinalizeMaxMinTmpSize(ge::Shape({8}), 4, false, most, least);",
+    "WelfordFinalizePara para{1, 8, 0, 0, 0, 0, 0, 1.0f / 8, 0}; WelfordFinalize<false>(OUT(float, 1), OUT(float, 2), "
+    "IN(float, 0), IN(float, 1), IN(int32_t, 2), space, para);",
+)
 PROGRAM = """
 #include <cstdio>
 
@@ -112,10 +117,18 @@ def test_the_least_bytes_that_the_host_names_are_enough_and_a_quarter_is_not(
 ) -> None:
     x = np.random.default_rng(1).uniform(-3, 3, (ROWS, WIDTH)).astype(np.float32)
     out = [np.zeros_like(x), np.zeros((ROWS, WIDTH), np.float32), np.zeros((ROWS, 8), np.float32)]
-    plenty = rows(name, [x], out, (), 16384)
-    tight = rows(name, [x], out, (), least[name])
+    given = [x, x, np.ones(8, np.int32)]
+    plenty = rows(name, given, out, (), 16384)
+    tight = rows(name, given, out, (), least[name])
     for one, other in zip(plenty, tight, strict=True):
         np.testing.assert_array_equal(one, other)
     # The host reckons with other types and call forms, too, so for some functions less is enough.
     with pytest.raises(KernelFault, match="temporary space"):
-        rows(name, [x], out, (), least[name] // 128 * 32)
+        rows(name, given, out, (), least[name] // 128 * 32)
+
+
+def test_the_public_sample_of_welford_gives_1024_bytes(
+    rows: Callable[..., list[np.ndarray]], least: dict[str, int]
+) -> None:
+    # It was to have 1280 for eight accumulators.
+    assert least["WelfordFinalize"] <= 1024

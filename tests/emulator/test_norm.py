@@ -63,6 +63,9 @@ SEPARATE = {
     "space, 0.001f, NormalizePara{number(0), number(2), number(1)});",
     "Update": "WelfordUpdate<T, float>(OUT(float, 0), OUT(float, 1), IN(float, 1), IN(float, 2), IN(T, 0), space, "
     "WelfordUpdateParam{1, number(1), number(1), 1.0f / number(0)});",
+    "UpdateSome": "static constexpr WelfordUpdateConfig kKeeps = {true}; WelfordUpdate<T, float, false, kKeeps>("
+    "OUT(float, 0), OUT(float, 1), IN(float, 1), IN(float, 2), IN(T, 0), space, "
+    "WelfordUpdateParam{1, number(1), number(2), 1.0f / number(0)});",
 }
 FLOATS = {
     "Finalize": "WelfordFinalizePara para{number(0), number(1), number(2), number(3), number(4), number(1) - number(3), "
@@ -231,6 +234,18 @@ def test_welford_gives_the_moments_of_all_samples(norms: Norms) -> None:
         found = norms.run(name, given[: 2 if name == "Finalize" else 3], out, numbers, 8192)
         np.testing.assert_allclose(found[0][0], seen.mean(), rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(found[1][0], seen.var(), rtol=1e-5)
+
+
+def test_behind_what_welford_computes_the_results_are_what_was_given(norms: Norms) -> None:
+    # They were left as they were before.
+    x, mean = norms.random(64), norms.random(64, seed=2, dtype=np.float32)
+    variance = np.abs(norms.random(64, seed=3, dtype=np.float32))
+    out = [np.full(64, 9, np.float32), np.full(64, 9, np.float32)]
+    every = norms.run("Update", [x, mean, variance], out, [4, 64], 768)
+    some = norms.run("UpdateSome", [x, mean, variance], out, [4, 64, 35], 768)
+    for found, whole, given in zip(some, every, (mean, variance), strict=True):
+        np.testing.assert_array_equal(found[:35], whole[:35])
+        np.testing.assert_array_equal(found[35:], given[35:])
 
 
 def test_a_length_of_welford_that_is_no_data_block_is_refused(norms: Norms) -> None:

@@ -157,6 +157,12 @@ inline void WelfordUpdate(const LocalTensor<U>& outputMean, const LocalTensor<U>
   if (para.abLength * sizeof(T) % opkit::kBlockBytes != 0) {
     opkit::illegal_operand("WelfordUpdate: abLength is no multiple of 32 bytes", where);
   }
+  if (config.isInplace && para.abComputeLength < para.abLength) {
+    // Behind what is computed the results are what was given.
+    const FloatSteps whole = {para.abLength, where};
+    whole.add(outputMean, inputMean, -0.0f);
+    whole.add(outputVariance, inputVariance, -0.0f);
+  }
   const Floats work = sharedTmpBuffer.template ReinterpretCast<float>();
   const uint32_t part = part_elements<float>(sharedTmpBuffer, kWelfordSpares, para.abComputeLength, where);
   const Floats difference = work, rest = work[part];
@@ -194,11 +200,12 @@ inline void finalize_welford(const Floats& mean_output, const Floats& variance_o
   if (count * sizeof(float) % kBlockBytes != 0) {
     illegal_operand("WelfordFinalize: abLength is no multiple of 32 bytes", where);
   }
-  if (space.GetSize() < (2 * padded + 2 * kPartElements) * sizeof(float)) {
-    illegal_operand("WelfordFinalize: its temporary space is smaller than two rows of abLength and two repeats", where);
+  if (space.GetSize() < welford_finalize_bytes(count)) {
+    illegal_operand("WelfordFinalize: its temporary space is smaller than two rows of abLength and their sums need",
+                    where);
   }
   const Floats weighted = work, shifted = work[padded], mean = work[2 * padded];
-  const Floats reduction = work[2 * padded + kPartElements];
+  const Floats reduction = work[2 * padded + kColumnFloats];
   const FloatSteps steps = {count, where}, one = {1, where}, block = {kColumnFloats, where};
   const auto sum = [&](const Floats& dst, const Floats& values) {
     AscendC::ReduceSum(dst, values, reduction, static_cast<int32_t>(count), where);
@@ -259,7 +266,7 @@ inline void WelfordFinalize(const LocalTensor<float>& outputMean, const LocalTen
                             WelfordFinalizePara& para, OPKIT_HERE) {
   using namespace opkit::high_level;
   static_assert(!config.isCorrection, "WelfordFinalize: isCorrection is for another chip");
-  const uint32_t bytes = round_up(para.abLength, kPartElements) * sizeof(float);
+  const uint32_t bytes = round_up(para.abLength, kColumnFloats) * sizeof(float);
   if (sharedTmpBuffer.GetSize() <= bytes) {
     opkit::illegal_operand("WelfordFinalize: its temporary space is smaller than three rows of abLength", where);
   }

@@ -47,6 +47,12 @@ constexpr uint32_t kMeanRows = 64;
 /// What a reduction of one row of `count` elements needs.
 constexpr uint32_t reduction_bytes(uint32_t count) { return round_up(2 * (count / 64 + 1), 8) * 4; }
 
+/// What WelfordFinalize needs for `count` accumulators: weighted and shifted means, a data block for the mean, and what
+/// their sums need. Counts in a tensor take a row of float more.
+constexpr uint32_t welford_finalize_bytes(uint32_t count) {
+  return (2 * round_up(count, kPartElements) + 8) * 4 + reduction_bytes(count);
+}
+
 /// Rows that CumSum takes at a time along the last axis: in eights, a matrix or two of floats, and two lists of
 /// offsets.
 constexpr uint32_t cumulated_bytes(uint32_t rows, uint32_t width, bool is_converted) {

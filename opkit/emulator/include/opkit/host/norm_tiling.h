@@ -138,11 +138,11 @@ inline void GetWelfordUpdateMaxMinTmpSize(const TensorShape& srcShape, const uin
 }
 inline void GetWelfordFinalizeMaxMinTmpSize(const TensorShape& srcShape, const uint32_t, const bool, uint32_t& maxValue,
                                             uint32_t& minValue) {
-  // Weights, weighted means, shifted means, and two repeats, for as many accumulators as the shape has elements.
+  // With counts in a tensor; as many accumulators as the shape has elements.
   const int64_t size = srcShape.GetShapeSize();
-  const uint32_t row =
-      opkit::high_level::round_up(size > 0 ? static_cast<uint32_t>(size) : 1, opkit::high_level::kPartElements);
-  maxValue = minValue = (3 * row + 2 * opkit::high_level::kPartElements) * static_cast<uint32_t>(sizeof(float));
+  const uint32_t count = size > 0 ? static_cast<uint32_t>(size) : 1;
+  const uint32_t weights = opkit::high_level::round_up(count, 8) * static_cast<uint32_t>(sizeof(float));
+  maxValue = minValue = weights + opkit::high_level::welford_finalize_bytes(count);
 }
 
 }  // namespace AscendC
