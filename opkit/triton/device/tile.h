@@ -301,6 +301,17 @@ __aicore__ inline Bursts bursts_of(const Box<R>& box, int rank) {
   return {static_cast<uint16_t>(count), static_cast<uint32_t>(gap), static_cast<uint32_t>(space)};
 }
 
+/// Whether instructions move whole rows of a merged box: each is one run of memory, and begins with a block of the
+/// tile.
+template <typename T, int R>
+__aicore__ inline bool moves_rows(const Box<R>& box, int rank) {
+  const int last = rank - 1;
+  const int64_t length = box.high[last] - box.low[last], bytes = length * sizeof(T);
+  const bool are_blocks = box.rows(rank) == 1 || box.extent[last] * sizeof(T) % kBlock == 0;
+  const bool is_packed = are_blocks && box.low[last] * sizeof(T) % kBlock == 0;
+  return is_packed && (box.stride[last] == 1 || length == 1) && bytes <= kMostBytes;
+}
+
 /// Reads a box into a packed tile; the rest of the tile becomes `other`.
 template <typename T, bool is_written, int R>
 __aicore__ inline void load_box(const LocalTensor<T>& tile, int64_t address, Box<R> box, T other TILE_HERE) {
@@ -313,12 +324,10 @@ __aicore__ inline void load_box(const LocalTensor<T>& tile, int64_t address, Box
   if (box.is_empty()) return;
   const int rank = box.merge();
   const int last = rank - 1;
-  const int64_t length = box.high[last] - box.low[last], pitch = box.extent[last];
+  const int64_t length = box.high[last] - box.low[last];
   const int64_t rows = box.rows(rank), bytes = length * sizeof(T);
-  const bool is_packed = (pitch * sizeof(T) % kBlock == 0 || rows == 1) && box.low[last] * sizeof(T) % kBlock == 0;
-  const bool is_straight = box.stride[last] == 1 || length == 1;
   const bool is_padded = bytes % kBlock == 0 || sizeof(T) < 8;
-  if (is_packed && is_straight && is_padded && bytes <= kMostBytes) {
+  if (is_padded && moves_rows<T>(box, rank)) {
     const uint8_t padding = static_cast<uint8_t>((round_up(bytes, kBlock) - bytes) / sizeof(T));
     int64_t outside, inside;
     if constexpr (sizeof(T) == 8) {
@@ -374,13 +383,10 @@ __aicore__ inline void store_box(int64_t address, const LocalTensor<T>& tile, Bo
   if (box.is_empty()) return;
   const int rank = box.merge();
   const int last = rank - 1;
-  const int64_t length = box.high[last] - box.low[last], pitch = box.extent[last];
+  const int64_t length = box.high[last] - box.low[last];
   const int64_t rows = box.rows(rank), bytes = length * sizeof(T);
-  const bool is_packed = (pitch * sizeof(T) % kBlock == 0 || rows == 1) && box.low[last] * sizeof(T) % kBlock == 0;
-  const bool is_straight = box.stride[last] == 1 || length == 1;
-  const bool fits = bytes <= kMostBytes;
   int64_t outside, inside;
-  if (is_packed && is_straight && fits) {
+  if (moves_rows<T>(box, rank)) {
     const Bursts bursts = bursts_of<T>(box, rank);
     const DataCopyExtParams shape(bursts.count, static_cast<uint32_t>(bytes), bursts.space, bursts.gap, 0);
     for (int64_t row = 0; row < rows; row += bursts.count) {
