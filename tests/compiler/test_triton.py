@@ -176,6 +176,31 @@ def test_names_that_python_or_the_kernel_takes_get_others() -> None:
     compile(program.source, "class.py", "exec")
 
 
+@pytest.mark.torch
+def test_tensors_may_have_the_names_of_a_kernels_own_values() -> None:
+    program = oc.compile(
+        lambda query, key, value: query.apply("attention", key, value),
+        *(Spec(name, (2, 40, 16), F) for name in ("query", "key", "value")),
+        target="triton",
+    )
+    assert oc.verify(program, oc.random_arrays(program.graph, {})) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(CASES["products in batches, of brain floats"], id="product"),
+        pytest.param(CASES["attention with a mask"], id="attention"),
+        pytest.param(CASES["int64"], id="elements"),
+    ],
+)
+def test_grids_have_one_axis(text: tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]) -> None:
+    # A GPU takes 65,535 programs along the others.
+    source = oc.compile(text[0], *text[1], target="triton").source
+    assert "tl.program_id(0)" in source
+    assert "tl.program_id(1)" not in source
+
+
 def test_what_has_no_triton_is_an_error_at_its_line() -> None:
     with pytest.raises(GraphError, match=r"test_triton\.py:\d+: random_uniform has no Triton"):
         oc.compile(lambda x: x.apply("dropout", 3, p=0.5), Spec("x", (4, 5), F), target="triton")

@@ -11,6 +11,7 @@ __all__ = ["write_attention"]
 
 _TYPES = ("float16", "bfloat16", "float32")
 _BLOCKS = {"ROWS": 64, "COLUMNS": 32}
+_OPTIONS: dict[str, int] = {}
 _WIDEST = 256
 """Elements of a query or a value that a program holds."""
 _UNSEEN = -1.0e30
@@ -65,10 +66,11 @@ def write_attention(fused: FusedGraph, group: Group) -> TritonFunction:
             f" mask=in_rows & (columns < {keys}), other=0).to(tl.float32)",
             f"scores = scores + tl.maximum(mask, {_UNSEEN!r}, propagate_nan=tl.PropagateNan.ALL)",
         ]
-    batches = " * ".join(outer) or "1"
     kernel = [
-        "batch = tl.program_id(1).to(tl.int64)",
-        "rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]",
+        "at = tl.program_id(0).to(tl.int64)",
+        f"down = tl.cdiv({queries}, ROWS)",
+        "batch = at // down",
+        "rows = at % down * ROWS + tl.arange(0, ROWS)[:, None]",
         f"in_rows = rows < {queries}",
         "along = tl.arange(0, WIDTH)",
         "across = tl.arange(0, VALUES)[None, :]",
@@ -108,7 +110,8 @@ def write_attention(fused: FusedGraph, group: Group) -> TritonFunction:
         writer,
         kernel=kernel,
         inputs=fused.inputs_of(group),
-        blocks=[f"triton.cdiv({queries}, {_BLOCKS['ROWS']})", batches],
+        blocks=[f"triton.cdiv({queries}, {_BLOCKS['ROWS']})", *outer],
+        options=_OPTIONS,
         constants={
             **_BLOCKS,
             "WIDTH": _power(int(width)),

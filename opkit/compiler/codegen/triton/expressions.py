@@ -262,7 +262,16 @@ class TritonWriter(LoopWriter):
         raise GraphError(f"{name} has no Triton", location=node.location)
 
 
-_TAKEN = frozenset(["at", "tl", "torch", "triton", "begin", "within", "batch", "rows", "columns"])
+_TAKEN = frozenset(
+    [
+        *("tl", "torch", "triton"),
+        *("at", "begin", "batch", "across", "down", "first", "high", "within"),
+        *("rows", "columns", "depth", "deep", "left", "right", "total"),
+        *("along", "query", "key", "value", "mask", "seen", "scores", "peak", "higher", "base"),
+        *("kept", "shares", "weight"),
+    ]
+)
+"""Names that lines of kernels give to values of their own."""
 _BEGINS = ("v_", "r_", "axis_", "size_", "number_", "in_", "sum_")
 
 

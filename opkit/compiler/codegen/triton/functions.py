@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ir import Dimension
@@ -44,7 +44,8 @@ def launcher(
     kernel: Sequence[str],
     inputs: Sequence[str],
     blocks: Sequence[str],
-    constants: dict[str, int],
+    constants: Mapping[str, int],
+    options: Mapping[str, int] | None = None,
     before: Sequence[str] = (),
     turned: str = "",
 ) -> TritonFunction:
@@ -56,8 +57,10 @@ def launcher(
         writer: what wrote the kernel's lines: its names.
         kernel: the lines of the kernel's body.
         inputs: the tensors that the function takes.
-        blocks: the extents of the grid, as Python.
+        blocks: factors of the number of programs, as Python. The grid has one axis: a GPU takes
+            65,535 programs along the others.
         constants: the kernel's constants of translation.
+        options: what Triton itself is given of a launch, such as its warps.
         before: lines of the function before the launch.
         turned: the output that the kernel writes with rows behind heads, and that the function
             returns with heads behind rows.
@@ -89,7 +92,8 @@ def launcher(
         f"{'.device' if given else ''})"
         for tensor, shape in shapes.items()
     ]
-    arguments = [*stems, *numbers, *(f"{key}={value}" for key, value in constants.items())]
+    named = {**constants, **(options or {})}
+    arguments = [*stems, *numbers, *(f"{key}={value}" for key, value in named.items())]
     text = [
         "@triton.jit",
         f"def {name}_kernel({', '.join([*stems, *numbers, *translated])}):",
@@ -104,7 +108,7 @@ def launcher(
                 *indented(
                     [
                         *before,
-                        f"{name}_kernel[({', '.join(blocks)},)](",
+                        f"{name}_kernel[({' * '.join(blocks)},)](",
                         *indented([f"{', '.join(arguments)}"]),
                         ")",
                     ]

@@ -20,6 +20,8 @@ _LONGEST = 8192
 _BLOCK = 1024
 """Elements of a block of shorter rows, or of a part of a longer one."""
 
+_OPTIONS: dict[str, int] = {}
+
 
 def write_loops(fused: FusedGraph, group: Group) -> TritonFunction:
     """Return the function that computes a group's outputs.
@@ -39,6 +41,7 @@ def write_loops(fused: FusedGraph, group: Group) -> TritonFunction:
         inputs=fused.inputs_of(group),
         blocks=writer.blocks(),
         constants={"ROWS": writer.row_block, "COLUMNS": writer.column_block},
+        options=_OPTIONS,
     )
 
 
@@ -68,7 +71,7 @@ class _Loops(TritonWriter):
         return [axis for axis in range(len(self.domain.extents)) if axis != self.inner]
 
     def blocks(self) -> list[str]:
-        """Return the extents of the grid."""
+        """Return the factors of the number of programs."""
         rows = self.size(product(self.domain.extents[axis] for axis in self.outer))
         found = [f"triton.cdiv({rows}, {self.row_block})"]
         if not self.reduces:
@@ -86,13 +89,19 @@ class _Loops(TritonWriter):
     def kernel(self) -> list[str]:
         """Return the lines of the kernel's body."""
         rows = self.size(product(self.domain.extents[axis] for axis in self.outer))
-        lines = [
-            "rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]",
-            f"in_rows = rows < {rows}",
-        ]
+        lines = ["at = tl.program_id(0).to(tl.int64)"]
+        begin = ""
+        if not self.reduces:
+            columns = self.size(self.domain.extents[self.inner])
+            lines += [
+                f"across = tl.cdiv({columns}, COLUMNS)",
+                "begin = at % across * COLUMNS",
+                "at = at // across",
+            ]
+            begin = "begin + "
+        lines += ["rows = at * ROWS + tl.arange(0, ROWS)[:, None]", f"in_rows = rows < {rows}"]
         lines += self.indices("rows", self.outer)
         if self.is_whole or not self.reduces:
-            begin = "" if self.reduces else "tl.program_id(1).to(tl.int64) * COLUMNS + "
             return [*lines, *self.columns(begin), *self.straight()]
         return [*lines, *self.in_passes()]
 

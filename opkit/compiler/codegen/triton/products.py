@@ -11,7 +11,10 @@ __all__ = ["write_product"]
 
 _SUMS = {"float16": "float32", "bfloat16": "float32", "float32": "float32", "int8": "int32"}
 """What products of a data type are added up in."""
-_BLOCKS = {"ROWS": 64, "COLUMNS": 64, "DEPTH": 32}
+_BLOCKS = {"ROWS": 64, "COLUMNS": 64, "DEPTH": 32, "TOGETHER": 8}
+"""Extents of the blocks of a program, and how many blocks of rows follow one another, so that they
+read the columns that a cache still holds."""
+_OPTIONS: dict[str, int] = {}
 
 
 def write_product(fused: FusedGraph, group: Group) -> TritonFunction:
@@ -57,10 +60,13 @@ def write_product(fused: FusedGraph, group: Group) -> TritonFunction:
     right_at = f"columns * {k} + deep" if turned_right else f"deep * {n} + columns"
     kernel = [
         "at = tl.program_id(0).to(tl.int64)",
-        *(["batch = tl.program_id(1).to(tl.int64)"] if outer else []),
-        f"across = tl.cdiv({n}, COLUMNS)",
-        "rows = at // across * ROWS + tl.arange(0, ROWS)[:, None]",
-        "columns = at % across * COLUMNS + tl.arange(0, COLUMNS)[None, :]",
+        f"down, across = tl.cdiv({m}, ROWS), tl.cdiv({n}, COLUMNS)",
+        *(["batch = at // (down * across)", "at = at % (down * across)"] if outer else []),
+        "first = at // (TOGETHER * across) * TOGETHER",
+        "high = min(TOGETHER, down - first)",
+        "at = at % (TOGETHER * across)",
+        "rows = (first + at % high) * ROWS + tl.arange(0, ROWS)[:, None]",
+        "columns = at // high * COLUMNS + tl.arange(0, COLUMNS)[None, :]",
         f"in_rows = rows < {m}",
         f"in_columns = columns < {n}",
         "within = in_rows & in_columns",
@@ -91,7 +97,6 @@ def write_product(fused: FusedGraph, group: Group) -> TritonFunction:
         else:
             wide_text = ", ".join([*outer, *extents[-2:]])
             before.append(f"{stem} = {stem}.expand({wide_text}).contiguous()")
-    batches = " * ".join(outer)
     return launcher(
         group.name,
         fused,
@@ -99,10 +104,12 @@ def write_product(fused: FusedGraph, group: Group) -> TritonFunction:
         kernel=kernel,
         inputs=fused.inputs_of(group),
         blocks=[
-            f"triton.cdiv({m}, {_BLOCKS['ROWS']}) * triton.cdiv({n}, {_BLOCKS['COLUMNS']})",
-            *([batches] if outer else []),
+            f"triton.cdiv({m}, {_BLOCKS['ROWS']})",
+            f"triton.cdiv({n}, {_BLOCKS['COLUMNS']})",
+            *outer,
         ],
         constants=_BLOCKS,
+        options=_OPTIONS,
         before=before,
     )
 

@@ -21,7 +21,7 @@ import numpy as np
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["main"]
+__all__ = ["load_module", "main"]
 
 
 def main() -> None:
@@ -59,7 +59,7 @@ def _result(
     import torch
 
     try:
-        module = _module(folder, source)
+        module = load_module(folder, source)
         tensors = [_tensor(array, dtype).to(module.DEVICE) for array, dtype in arrays]
         results = getattr(module, name)(*tensors, *numbers)
         if isinstance(results, torch.Tensor):
@@ -74,7 +74,8 @@ def _result(
         return False, "\n".join([text, *lines[-1:]])
 
 
-def _module(folder: Path, source: str) -> ModuleType:
+def load_module(folder: Path, source: str) -> ModuleType:
+    """Return a file's module, written into a folder and loaded once in this process."""
     name = f"program_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
     if name not in sys.modules:
         path = folder / f"{name}.py"
