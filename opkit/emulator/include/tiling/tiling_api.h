@@ -24,6 +24,7 @@
 #include "opkit/host/softmax_tiling.h"
 #include "opkit/host/sort_space.h"
 #include "opkit/host/temporary_space.h"
+#include "opkit/host/transpose_space.h"
 
 // Host code that includes this header writes them so.
 using std::map;

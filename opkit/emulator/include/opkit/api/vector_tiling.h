@@ -19,6 +19,7 @@ namespace AscendC::tiling {
 }  // namespace AscendC::tiling
 
 using AscendC::tiling::BatchNormTiling;
+using AscendC::tiling::ConfusionTransposeTiling;
 using AscendC::tiling::DeepNormTiling;
 using AscendC::tiling::GroupNormTiling;
 using AscendC::tiling::LayerNormGradBetaTiling;

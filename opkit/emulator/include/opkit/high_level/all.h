@@ -19,3 +19,4 @@
 #include "opkit/high_level/softmax_grad.h"
 #include "opkit/high_level/topk.h"
 #include "opkit/high_level/trans_data.h"
+#include "opkit/high_level/transpose.h"

@@ -18,18 +18,7 @@ namespace opkit::host {
 
 }  // namespace opkit::host
 
-namespace optiling {
-
-class ConfusionTransposeTiling {};
-
-}  // namespace optiling
-
 namespace AscendC {
-namespace tiling {
-
-struct ConfusionTransposeTiling {};
-
-}  // namespace tiling
 
 // Whoever asks the compiler which names opkit has defines it: these are none.
 #ifndef OPKIT_NO_MISSING_NAMES
