@@ -81,8 +81,8 @@ constexpr uint32_t topk_small_bytes(uint32_t rows) { return rows * 32 * (4 + 4 +
 /// What TransData needs for images of `height` times `width` elements of 16 bits: 16 channels of one, and one more.
 constexpr uint32_t trans_data_bytes(uint32_t height, uint32_t width) { return 17 * round_up(height * width, 16) * 2; }
 
-/// What Transpose by a tiling needs for `rows` rows (S): sixteen columns of them, and sixteen more where these are joined
-/// of several parts; `type` is TransposeType's number.
+/// What Transpose by a tiling needs for `rows` rows (S): sixteen columns of them, and sixteen more where these are
+/// joined of several parts; `type` is TransposeType's number.
 constexpr uint32_t transpose_bytes(uint32_t type, uint32_t rows, uint32_t type_bytes) {
   const uint32_t columns = type <= 2 ? 16 : 32;
   return type == 7 ? 32 : columns * rows * type_bytes;
