@@ -131,7 +131,7 @@ def _beside_torch() -> dict[str, tuple[Any, tuple[oc.TensorSpec, ...], Callable[
 
     half = "float16"
     square = (S("x", (4096, 4096), half), S("y", (4096, 4096), half))
-    heads = tuple(S(name, (32, 4096, 128), half) for name in "qkv")
+    heads = tuple(S(name, (1, 32, 4096, 128), half) for name in "qkv")
     single = (S("x", (2048, 2048), "float32"), S("y", (2048, 2048), "float32"))
     return {
         "product of 4096 cubed, float16": (lambda x, y: x @ y, square, torch.matmul),

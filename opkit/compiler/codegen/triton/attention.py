@@ -5,13 +5,16 @@ from __future__ import annotations
 from ...ir import GraphError
 from ...passes import Domain, FusedGraph, Group
 from .expressions import TritonWriter, literal
-from .functions import TritonFunction, indented, launcher
+from .functions import Schedule, TritonFunction, indented, launcher
 
 __all__ = ["write_attention"]
 
 _TYPES = ("float16", "bfloat16", "float32")
-_BLOCKS = {"ROWS": 64, "COLUMNS": 32}
-_OPTIONS: dict[str, int] = {}
+_BLOCKS = (
+    ({"ROWS": 64, "COLUMNS": 32}, 4, 2),
+    ({"ROWS": 128, "COLUMNS": 64}, 8, 2),
+)
+"""Constants of schedules, their warps and stages."""
 _WIDEST = 256
 """Elements of a query or a value that a program holds."""
 _UNSEEN = -1.0e30
@@ -68,9 +71,9 @@ def write_attention(fused: FusedGraph, group: Group) -> TritonFunction:
         ]
     kernel = [
         "at = tl.program_id(0).to(tl.int64)",
-        f"down = tl.cdiv({queries}, ROWS)",
-        "batch = at // down",
-        "rows = at % down * ROWS + tl.arange(0, ROWS)[:, None]",
+        f"high = tl.cdiv({queries}, ROWS)",
+        "batch = at // high",
+        "rows = at % high * ROWS + tl.arange(0, ROWS)[:, None]",
         f"in_rows = rows < {queries}",
         "along = tl.arange(0, WIDTH)",
         "across = tl.arange(0, VALUES)[None, :]",
@@ -110,13 +113,13 @@ def write_attention(fused: FusedGraph, group: Group) -> TritonFunction:
         writer,
         kernel=kernel,
         inputs=fused.inputs_of(group),
-        blocks=[f"triton.cdiv({queries}, {_BLOCKS['ROWS']})", *outer],
-        options=_OPTIONS,
-        constants={
-            **_BLOCKS,
-            "WIDTH": _power(int(width)),
-            "VALUES": _power(int(width_out)),
-        },
+        blocks=[f"triton.cdiv({queries}, ROWS)", *outer],
+        schedules=[
+            Schedule(
+                {**blocks, "WIDTH": _power(int(width)), "VALUES": _power(int(width_out))}, *own
+            )
+            for blocks, *own in _BLOCKS
+        ],
         before=before,
         turned=result.name if "y" in turned else "",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,17 @@ from ...ir import Dimension
 from ...passes import FusedGraph
 from .expressions import TritonWriter, dtype_text
 
-__all__ = ["TritonFunction", "indented", "launcher"]
+__all__ = ["Schedule", "TritonFunction", "indented", "launcher"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Constants of a kernel, and how Triton compiles it with them."""
+
+    constants: Mapping[str, int]
+    warps: int = 4
+    stages: int = 3
+    """Iterations of a loop that a GPU has under way."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +40,8 @@ class TritonFunction:
     """Numbers that it is called with, behind the sizes."""
     helpers: frozenset[str] = frozenset()
     """The names of `HELPERS` that its kernel calls."""
+    schedules: tuple[Schedule, ...] = ()
+    """What its kernel is launched with: the first one, or which of them is fastest."""
 
 
 def indented(lines: Sequence[str], levels: int = 1) -> list[str]:
@@ -44,8 +57,7 @@ def launcher(
     kernel: Sequence[str],
     inputs: Sequence[str],
     blocks: Sequence[str],
-    constants: Mapping[str, int],
-    options: Mapping[str, int] | None = None,
+    schedules: Sequence[Schedule],
     before: Sequence[str] = (),
     turned: str = "",
 ) -> TritonFunction:
@@ -59,8 +71,8 @@ def launcher(
         inputs: the tensors that the function takes.
         blocks: factors of the number of programs, as Python. The grid has one axis: a GPU takes
             65,535 programs along the others.
-        constants: the kernel's constants of translation.
-        options: what Triton itself is given of a launch, such as its warps.
+        schedules: what the kernel may be launched with. Of several, Triton takes the fastest on the
+            machine; its interpreter takes the first.
         before: lines of the function before the launch.
         turned: the output that the kernel writes with rows behind heads, and that the function
             returns with heads behind rows.
@@ -79,7 +91,7 @@ def launcher(
         *(writer.size_name(at) for at in range(len(writer.sizes))),
         *(f"number_{at}" for at in range(len(writer.scalars))),
     ]
-    translated = [f"{key}: tl.constexpr" for key in constants]
+    translated = [f"{key}: tl.constexpr" for key in schedules[0].constants]
     given = [writer.stem(tensor) for tensor in inputs]
     results = [writer.stem(tensor) for tensor in outputs]
     returned = [
@@ -92,9 +104,18 @@ def launcher(
         f"{'.device' if given else ''})"
         for tensor, shape in shapes.items()
     ]
-    named = {**constants, **(options or {})}
-    arguments = [*stems, *numbers, *(f"{key}={value}" for key, value in named.items())]
+    grid = " * ".join(blocks)
+    if is_tuned := len(schedules) > 1:
+        grid = re.sub(rf"\b({'|'.join(schedules[0].constants)})\b", r'meta["\1"]', grid)
+        grid = f"lambda meta: ({grid},)"
+        arguments = [*stems, *numbers]
+    else:
+        arguments = [*stems, *numbers, *_named(schedules[0].constants)]
+        for key, extent in schedules[0].constants.items():
+            grid = re.sub(rf"\b{key}\b", str(extent), grid)
+        grid = f"({grid},)"
     text = [
+        *(_tuned(schedules) if is_tuned else ()),
         "@triton.jit",
         f"def {name}_kernel({', '.join([*stems, *numbers, *translated])}):",
         *indented(kernel),
@@ -108,7 +129,7 @@ def launcher(
                 *indented(
                     [
                         *before,
-                        f"{name}_kernel[({' * '.join(blocks)},)](",
+                        f"{name}_kernel[{grid}](",
                         *indented([f"{', '.join(arguments)}"]),
                         ")",
                     ]
@@ -125,4 +146,24 @@ def launcher(
         tuple(writer.sizes),
         tuple(writer.scalars),
         frozenset(writer.helpers),
+        tuple(schedules),
     )
+
+
+def _named(numbers: Mapping[str, int]) -> list[str]:
+    return [f"{key}={number}" for key, number in numbers.items()]
+
+
+def _tuned(schedules: Sequence[Schedule]) -> list[str]:
+    """Return the lines that have Triton choose a schedule when the kernel first runs."""
+    configs = [
+        f"triton.Config(dict({', '.join(_named(each.constants))}),"
+        f" num_warps={each.warps}, num_stages={each.stages}),"
+        for each in schedules
+    ]
+    # A key of sizes would measure again whenever a call has others.
+    return [
+        "@triton.autotune(",
+        *indented(["[", *indented(configs), "][: 1 if INTERPRETED.value else None],", "key=[],"]),
+        ")",
+    ]

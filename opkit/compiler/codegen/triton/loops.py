@@ -11,7 +11,7 @@ import numpy as np
 from ...ir import Dimension, Node, product
 from ...passes import FusedGraph, Group, domain_of
 from .expressions import TritonWriter, is_fraction, literal, python_number
-from .functions import TritonFunction, indented, launcher
+from .functions import Schedule, TritonFunction, indented, launcher
 
 __all__ = ["write_loops"]
 
@@ -19,8 +19,6 @@ _LONGEST = 8192
 """Elements of a row that a program holds at once."""
 _BLOCK = 1024
 """Elements of a block of shorter rows, or of a part of a longer one."""
-
-_OPTIONS: dict[str, int] = {}
 
 
 def write_loops(fused: FusedGraph, group: Group) -> TritonFunction:
@@ -40,8 +38,7 @@ def write_loops(fused: FusedGraph, group: Group) -> TritonFunction:
         kernel=kernel,
         inputs=fused.inputs_of(group),
         blocks=writer.blocks(),
-        constants={"ROWS": writer.row_block, "COLUMNS": writer.column_block},
-        options=_OPTIONS,
+        schedules=[Schedule({"ROWS": writer.row_block, "COLUMNS": writer.column_block})],
     )
 
 
@@ -73,10 +70,10 @@ class _Loops(TritonWriter):
     def blocks(self) -> list[str]:
         """Return the factors of the number of programs."""
         rows = self.size(product(self.domain.extents[axis] for axis in self.outer))
-        found = [f"triton.cdiv({rows}, {self.row_block})"]
+        found = [f"triton.cdiv({rows}, ROWS)"]
         if not self.reduces:
             columns = self.size(self.domain.extents[self.inner])
-            found.append(f"triton.cdiv({columns}, {self.column_block})")
+            found.append(f"triton.cdiv({columns}, COLUMNS)")
         return found
 
     def mask(self, name: str) -> str:

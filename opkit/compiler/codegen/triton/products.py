@@ -5,16 +5,23 @@ from __future__ import annotations
 from ...ir import GraphError, Shape, is_one, product, same
 from ...passes import Domain, FusedGraph, Group, domain_of
 from .expressions import KINDS, TritonWriter
-from .functions import TritonFunction, indented, launcher
+from .functions import Schedule, TritonFunction, indented, launcher
 
 __all__ = ["write_product"]
 
 _SUMS = {"float16": "float32", "bfloat16": "float32", "float32": "float32", "int8": "int32"}
 """What products of a data type are added up in."""
-_BLOCKS = {"ROWS": 64, "COLUMNS": 64, "DEPTH": 32, "TOGETHER": 8}
-"""Extents of the blocks of a program, and how many blocks of rows follow one another, so that they
-read the columns that a cache still holds."""
-_OPTIONS: dict[str, int] = {}
+_TOGETHER = 8
+"""Blocks of rows that follow one another, and read the columns that a cache still holds."""
+
+
+def _schedule(rows: int, columns: int, depth: int, warps: int = 4, stages: int = 3) -> Schedule:
+    constants = {"ROWS": rows, "COLUMNS": columns, "DEPTH": depth, "TOGETHER": _TOGETHER}
+    return Schedule(constants, warps, stages)
+
+
+_SCHEDULES = (_schedule(64, 64, 32), _schedule(128, 128, 64), _schedule(128, 256, 64, warps=8))
+_OF_FLOAT32 = (_schedule(64, 64, 16), _schedule(64, 64, 32, stages=2))
 
 
 def write_product(fused: FusedGraph, group: Group) -> TritonFunction:
@@ -104,12 +111,11 @@ def write_product(fused: FusedGraph, group: Group) -> TritonFunction:
         kernel=kernel,
         inputs=fused.inputs_of(group),
         blocks=[
-            f"triton.cdiv({m}, {_BLOCKS['ROWS']})",
-            f"triton.cdiv({n}, {_BLOCKS['COLUMNS']})",
+            f"triton.cdiv({m}, ROWS)",
+            f"triton.cdiv({n}, COLUMNS)",
             *outer,
         ],
-        constants=_BLOCKS,
-        options=_OPTIONS,
+        schedules=_OF_FLOAT32 if left.dtype == "float32" else _SCHEDULES,
         before=before,
     )
 
