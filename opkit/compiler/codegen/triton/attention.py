@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ...ir import GraphError
 from ...passes import Domain, FusedGraph, Group
 from .expressions import TritonWriter, literal
@@ -15,6 +17,8 @@ _BLOCKS = (
     ({"ROWS": 128, "COLUMNS": 64}, 8, 2),
 )
 """Constants of schedules, their warps and stages."""
+_LOG2_E = math.log2(math.e)
+"""exp(x) is exp2(x log2 e), and a GPU has an instruction for exp2."""
 _WIDEST = 256
 """Elements of a query or a value that a program holds."""
 _UNSEEN = -1.0e30
@@ -50,7 +54,8 @@ def write_attention(fused: FusedGraph, group: Group) -> TritonFunction:
     names = [writer.stem(tensor.name) for tensor in tensors]
     y = writer.stem(result.name)
     scale = node.settings["scale"]
-    factor = float(int(width)) ** -0.5 if scale is None else scale
+    given = float(int(width)) ** -0.5 if scale is None else float(str(scale))
+    factor = literal(given * _LOG2_E, "float32")
     before = []
     for letter, name, tensor in zip("qkv", names, tensors, strict=False):
         apart = f"{name}.transpose(-3, -2)" if letter in turned else name
@@ -58,7 +63,9 @@ def write_attention(fused: FusedGraph, group: Group) -> TritonFunction:
         wide = ", ".join([*outer, rows, writer.size(tensor.shape[-1])])
         before.append(f"{name} = {apart}.expand({wide}).contiguous()")
     seen = f"columns < {keys}"
+    end = keys
     if node.settings["causal"]:
+        end = f"min({keys}, (at % high + 1) * ROWS)"
         seen = f"({seen}) & (columns <= rows)"
     mask = []
     if len(tensors) > 3:
@@ -67,7 +74,8 @@ def write_attention(fused: FusedGraph, group: Group) -> TritonFunction:
         mask = [
             f"mask = tl.load({names[3]} + (batch * {queries} + rows) * {keys} + columns,"
             f" mask=in_rows & (columns < {keys}), other=0).to(tl.float32)",
-            f"scores = scores + tl.maximum(mask, {_UNSEEN!r}, propagate_nan=tl.PropagateNan.ALL)",
+            f"mask = tl.maximum(mask, {_UNSEEN!r}, propagate_nan=tl.PropagateNan.ALL)",
+            f"scores = scores + mask * {_LOG2_E!r}",
         ]
     kernel = [
         "at = tl.program_id(0).to(tl.int64)",
@@ -82,7 +90,7 @@ def write_attention(fused: FusedGraph, group: Group) -> TritonFunction:
         'peak = tl.full([ROWS, 1], float("-inf"), tl.float32)',
         "weight = tl.zeros([ROWS, 1], tl.float32)",
         "total = tl.zeros([ROWS, VALUES], tl.float32)",
-        f"for begin in range(0, {keys}, COLUMNS):",
+        f"for begin in range(0, {end}, COLUMNS):",
         *indented(
             [
                 "columns = begin + tl.arange(0, COLUMNS)[None, :]",
@@ -91,13 +99,13 @@ def write_attention(fused: FusedGraph, group: Group) -> TritonFunction:
                 f" mask=(columns < {keys}) & (along[:, None] < {width}), other=0)",
                 f"value = tl.load({names[2]} + (batch * {keys} + down) * {width_out} + across,"
                 f" mask=(down < {keys}) & (across < {width_out}), other=0)",
-                f"scores = {writer.dot(q.dtype, 'query', 'key')} * {literal(factor, 'float32')}",
+                f"scores = {writer.dot(q.dtype, 'query', 'key')} * {factor}",
                 *mask,
                 f'scores = tl.where({seen}, scores, float("-inf"))',
                 "higher = tl.maximum(peak, tl.max(scores, axis=1)[:, None])",
                 'base = tl.where(higher == float("-inf"), 0.0, higher)',
-                "kept = tl.exp(peak - base)",
-                "shares = tl.exp(scores - base)",
+                "kept = tl.exp2(peak - base)",
+                "shares = tl.exp2(scores - base)",
                 "weight = weight * kept + tl.sum(shares, axis=1)[:, None]",
                 "shares = shares.to(value.dtype)",
                 f"total = total * kept + {writer.dot(v.dtype, 'shares', 'value')}",

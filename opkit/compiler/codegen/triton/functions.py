@@ -22,6 +22,11 @@ class Schedule:
     stages: int = 3
     """Iterations of a loop that a GPU has under way."""
 
+    @property
+    def options(self) -> dict[str, int]:
+        """What a launch gives Triton itself."""
+        return {"num_warps": self.warps, "num_stages": self.stages}
+
 
 @dataclass(frozen=True)
 class TritonFunction:
@@ -110,7 +115,12 @@ def launcher(
         grid = f"lambda meta: ({grid},)"
         arguments = [*stems, *numbers]
     else:
-        arguments = [*stems, *numbers, *_named(schedules[0].constants)]
+        arguments = [
+            *stems,
+            *numbers,
+            *_named(schedules[0].constants),
+            *_named(schedules[0].options),
+        ]
         for key, extent in schedules[0].constants.items():
             grid = re.sub(rf"\b{key}\b", str(extent), grid)
         grid = f"({grid},)"
@@ -158,7 +168,7 @@ def _tuned(schedules: Sequence[Schedule]) -> list[str]:
     """Return the lines that have Triton choose a schedule when the kernel first runs."""
     configs = [
         f"triton.Config(dict({', '.join(_named(each.constants))}),"
-        f" num_warps={each.warps}, num_stages={each.stages}),"
+        f" {', '.join(_named(each.options))}),"
         for each in schedules
     ]
     # A key of sizes would measure again whenever a call has others.

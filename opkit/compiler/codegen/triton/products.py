@@ -20,7 +20,12 @@ def _schedule(rows: int, columns: int, depth: int, warps: int = 4, stages: int =
     return Schedule(constants, warps, stages)
 
 
-_SCHEDULES = (_schedule(64, 64, 32), _schedule(128, 128, 64), _schedule(128, 256, 64, warps=8))
+_SCHEDULES = (
+    _schedule(64, 64, 32),
+    _schedule(16, 64, 128, stages=4),
+    _schedule(128, 128, 64),
+    _schedule(128, 256, 64, warps=8),
+)
 _OF_FLOAT32 = (_schedule(64, 64, 16), _schedule(64, 64, 32, stages=2))
 
 
