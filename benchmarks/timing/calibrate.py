@@ -32,6 +32,7 @@ from fit import (
 )
 from libraries import library_rows, loaded
 from published import ORDERS, PUBLISHED, Model
+from traces import Traces
 
 from opkit import runtime
 from opkit.profiling import SHORT_TASK_US, advise, band_key, read_timeline
@@ -337,7 +338,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Fit the timing model to published times.")
     parser.add_argument("--benchmark", type=Path, help="the benchmark of operators")
     parser.add_argument("--library", type=Path, help="the library that it measures")
-    parser.add_argument("--built", type=Path, help="where the library's operators are built")
+    parser.add_argument(
+        "--built",
+        type=Path,
+        help="where operators are built and recorded launches are kept",
+    )
     parser.add_argument("--write", action="store_true", help="update the document and the chip")
     arguments = parser.parse_args()
     if (arguments.benchmark is None) != (arguments.library is None):
@@ -345,11 +350,12 @@ def main() -> None:
     runtime.load_emulator()
     with tempfile.TemporaryDirectory(prefix="opkit-timing-") as folder:
         built = arguments.built or Path(folder)
+        traces = Traces(arguments.built and arguments.built / "traces")
         library: list[Model] = []
         if arguments.library is not None:
             rows = list(library_rows(arguments.benchmark, arguments.library, built))
-            library = loaded(rows, lambda text: print(text, file=sys.stderr))
-        calibrate([row.load() for row in PUBLISHED], library, writes=arguments.write)
+            library = loaded(rows, traces, lambda text: print(text, file=sys.stderr))
+        calibrate([row.load(traces) for row in PUBLISHED], library, writes=arguments.write)
 
 
 def calibrate(samples: Sequence[Model], library: Sequence[Model], *, writes: bool) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from published import Model, Published
+from traces import Traces
 
 from opkit import runtime
 from opkit.errors import KernelFault
@@ -131,12 +132,17 @@ class LibraryLaunch:
     dtypes: Sequence[str]
     attrs: Mapping[str, Any]
 
-    def run(self) -> Any:
-        """Return the launch, to time it again.
+    def run(self, traces: Traces) -> Any:
+        """Return the launch, to time it again; from `traces` where it has run before.
 
         Raises:
             KernelFault: the kernel cannot be run.
         """
+        what = f"{self.operator.op_type} {self.shapes} {self.dtypes} {self.attrs}"
+        libraries = [Path(__file__), *self.folder.glob("*.so")]
+        return traces.launch(what, self._run, libraries)
+
+    def _run(self) -> Any:
         import opkit.emulator._emulator as emulator
 
         call = self.operator.call(self.shapes, self.dtypes, self.attrs)
@@ -209,12 +215,12 @@ def _row(
     )
 
 
-def loaded(rows: Sequence[Published], report: Callable[[str], None]) -> list[Model]:
+def loaded(rows: Sequence[Published], traces: Traces, report: Callable[[str], None]) -> list[Model]:
     """Return the rows that run, and report those that do not."""
     models = []
     for row in rows:
         try:
-            models.append(row.load())
+            models.append(row.load(traces))
         except KernelFault as err:
             report(f"{row.row}: {err}")
     return models

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from traces import Traces
 
 SOURCE = Path(__file__).with_name("products.cpp")
 
@@ -39,8 +40,11 @@ class Product:
     slots: int = 0
     """Blocks handed over to vector cores before the first must be done; 0: none are."""
 
-    def run(self) -> Any:
-        """Return the launch, to time it again."""
+    def run(self, traces: Traces) -> Any:
+        """Return the launch, to time it again; from `traces` where it has run before."""
+        return traces.launch(repr(self), self._run, [Path(__file__)])
+
+    def _run(self) -> Any:
         import opkit.emulator._emulator as emulator
 
         from opkit.profiling import Profile

@@ -13,8 +13,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
+import streams
 from products import KNOWN, MDL, NORM, NORM_TURNED, PRELOAD, REORDERED, Product
 from streams import (
     Instr,
@@ -26,6 +28,7 @@ from streams import (
     read_shared,
     repeated_add,
 )
+from traces import Traces
 
 SIZE = 8192
 CLOCK_MHZ = 1850.0
@@ -35,8 +38,8 @@ CLOCK_MHZ = 1850.0
 class Launch(Protocol):
     """What runs on the emulator once, and is timed as often as asked."""
 
-    def run(self) -> Any:
-        """Return the launch."""
+    def run(self, traces: Traces) -> Any:
+        """Return the launch; from `traces` where it has run before."""
 
 
 @dataclass(frozen=True)
@@ -71,28 +74,30 @@ class Published:
             return "matmul" if self.stream.mode == "Cube" else "mixed"
         return "vector" if self.kind == "aiv" else "cube"
 
-    def load(self) -> Model:
+    def load(self, traces: Traces) -> Model:
         """Return the row's instructions, read once."""
-        if not callable(self.stream):
-            assert not callable(self.before)
-            return Model(self, self.stream.run(), self.before and self.before.run())
-        assert self.before is None or callable(self.before)
-        if self.before is None:
-            return Model(self, self._read(self.stream))
-        before = self.before
-
-        stream = self.stream
+        stream, before = self.stream, self.before
+        if not callable(stream):
+            assert not callable(before)
+            return Model(self, stream.run(traces), before and before.run(traces))
+        assert before is None or callable(before)
+        if before is None:
+            return Model(self, self._read(stream, self.row, traces))
 
         def both(core: int) -> Iterator[Instr]:
             yield from before(core)
             yield from stream(core)
 
-        return Model(self, self._read(both), self._read(before))
+        of_before = self._read(before, f"{self.row}, before", traces)
+        return Model(self, self._read(both, self.row, traces), of_before)
 
-    def _read(self, stream: Callable[[int], Iterator[Instr]]) -> Any:
+    def _read(self, stream: Callable[[int], Iterator[Instr]], what: str, traces: Traces) -> Any:
         import opkit.emulator._emulator as emulator
 
-        return emulator.InstructionStreams([stream(core) for core in range(self.cores)], self.kind)
+        def record() -> Any:
+            return emulator.KeptLaunch.of([stream(core) for core in range(self.cores)], self.kind)
+
+        return traces.launch(what, record, [Path(__file__), Path(streams.__file__)])
 
 
 @dataclass(frozen=True)

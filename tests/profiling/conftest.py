@@ -28,7 +28,7 @@ def time_streams() -> Callable[..., Timeline]:
     ) -> Timeline:
         # Every core begins with as much scalar work as the chip says; the laws are clearer without.
         given = {"timing.launch.entry_cycles": 0.0, **(numbers or {})}
-        text = emulator.InstructionStreams(list(cores), kind).time(
+        text = emulator.KeptLaunch.of(list(cores), kind).time(
             chip, event_limit, lift_limits=lift_limits, numbers=list(given.items())
         )
         return read_timeline(json.loads(text))

@@ -83,6 +83,25 @@ def test_a_launch_that_is_kept_can_be_timed_again(compile_kernel: Callable[..., 
     assert slower > 1.2 * ran.task_us
     assert task_us("Ascend910B4") > ran.task_us
 
+    again = emulator.KeptLaunch.unpack(kept.pack())
+    for limit in (0, 100):
+        assert again.time("Ascend910B2", limit) == kept.time("Ascend910B2", limit)
+    for spoilt in (b"", kept.pack()[:-1], b"x" + kept.pack()[1:]):
+        with pytest.raises(ValueError, match=r"too soon|another build"):
+            emulator.KeptLaunch.unpack(spoilt)
+
+
+def test_a_packed_launch_keeps_what_its_instructions_point_to() -> None:
+    import opkit.emulator._emulator as emulator
+
+    product = {"op": "Mmad", "pipe": "M", "product": {"m": 128, "n": 256, "k": 64}, "line": 7}
+    load = {"op": "LoadData2D", "pipe": "MTE1", "dst": {"space": 3}, "src": [{"space": 2}]}
+    stream = [{**load, "load": {"repeat": repeat}} for repeat in (4, 8)] + [product] * 3
+    kept = emulator.KeptLaunch.of([stream, [], stream[:2]], "aic")
+    record = json.loads(kept.time("Ascend910B2"))
+    assert record["cores"][0]["busy_cycles"]["M"] > 3 * 128
+    assert emulator.KeptLaunch.unpack(kept.pack()).time("Ascend910B2") == kept.time("Ascend910B2")
+
 
 _STEERED = """
     extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR y) {

@@ -125,35 +125,24 @@ Instr instr_from(const py::dict& fields, Payloads& payloads) {
   return instr;
 }
 
-/// Instruction streams that no kernel issues: read once, timed as often as asked with other numbers.
-class Streams {
- public:
-  Streams(const py::list& cores, const std::string& kind) : kind_(kind == "aic" ? SubCore::AIC : SubCore::AIV) {
-    for (const py::handle core : cores) {
-      std::vector<Instr> instructions;
-      for (const py::handle instr : core) instructions.push_back(instr_from(instr.cast<py::dict>(), payloads_));
-      cores_.push_back(std::move(instructions));
+/// A launch whose instructions no kernel issues and nothing executes, an iterable of dicts a core.
+std::shared_ptr<KeptLaunch> launch_of(const py::list& cores, const std::string& kind) {
+  auto launch = std::make_shared<KeptLaunch>();
+  launch->kernel = "instructions";
+  launch->block_dim = static_cast<uint32_t>(cores.size());
+  Core nowhere;
+  for (const py::handle instructions : cores) {
+    auto core = std::make_unique<KeptCore>();
+    core->block = static_cast<uint32_t>(launch->cores.size());
+    core->kind = kind == "aic" ? SubCore::AIC : SubCore::AIV;
+    for (const py::handle fields : instructions) {
+      Payloads payloads;
+      core->keep(nowhere, instr_from(fields.cast<py::dict>(), payloads));
     }
+    launch->cores.push_back(std::move(core));
   }
-
-  std::string time(const std::string& chip_name, uint64_t event_limit, double clock_mhz, bool lift_limits,
-                   const Numbers& numbers) const {
-    const Chip* chip = find_chip(chip_name);
-    if (chip == nullptr) throw py::value_error("\"" + chip_name + "\" is not a chip that this build knows");
-    std::vector<InstructionStream> streams;
-    for (const std::vector<Instr>& core : cores_) {
-      streams.push_back([&core](const std::function<void(const Instr&)>& issue) {
-        for (const Instr& instr : core) issue(instr);
-      });
-    }
-    return timing_json(time_instructions(*chip, {event_limit, clock_mhz, lift_limits, false, numbers}, streams, kind_));
-  }
-
- private:
-  SubCore kind_;
-  Payloads payloads_;
-  std::vector<std::vector<Instr>> cores_;
-};
+  return launch;
+}
 
 }  // namespace
 
@@ -184,7 +173,16 @@ void bind_timing(py::module_& module) {
           },
           py::arg("chip"), py::arg("event_limit") = 100000, py::arg("clock_mhz") = 0.0, py::arg("lift_limits") = false,
           py::arg("numbers") = Numbers(),
-          "Return the JSON text of the timed launch; `numbers` stand in for the chip's own.");
+          "Return the JSON text of the timed launch; `numbers` stand in for the chip's own.")
+      .def(
+          "pack", [](const KeptLaunch& launch) { return py::bytes(launch.pack()); },
+          "Return the launch as bytes, for `unpack` in another process.")
+      .def_static(
+          "unpack", [](const py::bytes& bytes) { return KeptLaunch::unpack(std::string_view(bytes)); },
+          py::arg("bytes"),
+          "Return the launch that was packed by a build with the same table of instructions; else ValueError.")
+      .def_static("of", &launch_of, py::arg("cores"), py::arg("kind") = "aiv",
+                  "Return a launch of instructions that nothing executes, an iterable of dicts a core.");
   module.def(
       "take_kept_launches",
       [] {
@@ -193,12 +191,6 @@ void bind_timing(py::module_& module) {
         return result;
       },
       "Return the launches kept since the last call, where timing_options asks for it; oldest first.");
-  py::class_<Streams>(module, "InstructionStreams",
-                      "Instructions, one iterable of dicts a core, that nothing executes.")
-      .def(py::init<const py::list&, const std::string&>(), py::arg("cores"), py::arg("kind") = "aiv")
-      .def("time", &Streams::time, py::arg("chip"), py::arg("event_limit") = 100000, py::arg("clock_mhz") = 0.0,
-           py::arg("lift_limits") = false, py::arg("numbers") = Numbers(),
-           "Return the JSON text of the timed streams; `numbers` stand in for the chip's own.");
 }
 
 }  // namespace opkit

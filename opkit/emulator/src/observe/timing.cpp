@@ -70,7 +70,8 @@ void TimingObserver::launch_begin(const LaunchInfo& info) {
   state_->kept.reset();
   if (!state_->options.keeps_instructions) return;
   state_->kept = std::make_shared<KeptLaunch>();
-  state_->kept->info = info;
+  state_->kept->kernel = info.kernel;
+  state_->kept->block_dim = info.block_dim;
   state_->kept->cores.resize(core_count);
 }
 
@@ -152,26 +153,5 @@ std::vector<std::shared_ptr<const KeptLaunch>> take_kept_launches() { return pro
 std::vector<LaunchTiming> take_timings() { return process_observer().take(); }
 
 size_t count_timings() { return process_observer().count(); }
-
-LaunchTiming time_instructions(const Chip& chip, const TimingOptions& options,
-                               const std::vector<InstructionStream>& cores, SubCore kind) {
-  TimingObserver observer(options);
-  LaunchInfo info;
-  info.kernel = "instructions";
-  info.chip = &chip;
-  info.block_dim = info.core_count = static_cast<uint32_t>(cores.size());
-  observer.launch_begin(info);
-  for (uint32_t index = 0; index < info.core_count; ++index) {
-    Core core;
-    core.chip = &chip;
-    core.kind = kind;
-    core.block = core.index = index;
-    core.block_count = info.block_dim;
-    cores[index]([&](const Instr& instr) { observer.before(core, instr); });
-    observer.block_end(core);
-  }
-  observer.launch_end();
-  return observer.take().front();
-}
 
 }  // namespace opkit

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -166,14 +165,7 @@ OPKIT_API void set_timing_options(const TimingOptions& options);
 OPKIT_API std::vector<LaunchTiming> take_timings();
 OPKIT_API size_t count_timings();
 
-/// Gives a core's instructions to `issue`, in program order.
-using InstructionStream = std::function<void(const std::function<void(const Instr&)>& issue)>;
-
 /// A launch as JSON: what opkit.profiling.Timeline reads.
 OPKIT_API std::string timing_json(const LaunchTiming& timing);
-
-/// Times instruction streams, one a core, that no kernel issues and nothing executes: for tests and experiments.
-OPKIT_API LaunchTiming time_instructions(const Chip& chip, const TimingOptions& options,
-                                         const std::vector<InstructionStream>& cores, SubCore kind = SubCore::AIV);
 
 }  // namespace opkit

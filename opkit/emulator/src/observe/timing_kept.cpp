@@ -23,8 +23,11 @@ void KeptCore::keep(const Core& core, const Instr& instr) {
 
 LaunchTiming KeptLaunch::time(const Chip& chip, const TimingOptions& options) const {
   TimingObserver observer(options);
-  LaunchInfo launch = info;
+  LaunchInfo launch;
+  launch.kernel = kernel.c_str();
   launch.chip = &chip;
+  launch.block_dim = block_dim;
+  launch.core_count = static_cast<uint32_t>(cores.size());
   observer.launch_begin(launch);
   for (uint32_t index = 0; index < cores.size(); ++index) {
     if (cores[index] == nullptr) continue;
@@ -35,7 +38,7 @@ LaunchTiming KeptLaunch::time(const Chip& chip, const TimingOptions& options) co
     core.block = kept.block;
     core.sub_block = kept.sub_block;
     core.index = index;
-    core.block_count = info.block_dim;
+    core.block_count = block_dim;
     for (const KeptInstr& instruction : kept.instructions) {
       core.mask[0] = instruction.mask[0];
       core.mask[1] = instruction.mask[1];
