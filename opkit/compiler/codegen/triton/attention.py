@@ -14,7 +14,8 @@ __all__ = ["write_attention"]
 _TYPES = ("float16", "bfloat16", "float32")
 _BLOCKS = (
     ({"ROWS": 64, "COLUMNS": 32}, 4, 2),
-    ({"ROWS": 128, "COLUMNS": 64}, 8, 2),
+    ({"ROWS": 64, "COLUMNS": 64}, 4, 3),
+    ({"ROWS": 128, "COLUMNS": 64}, 8, 3),
 )
 """Constants of schedules, their warps and stages."""
 _LOG2_E = math.log2(math.e)
