@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     from opkit.testing import (
         Case,
         CaseResult,
-        DeterminismResult,
         FuzzBudget,
         FuzzResult,
         Golden,
         PrecisionReport,
-        Setting,
         Setup,
         Standard,
     )
@@ -71,7 +69,7 @@ class Run:
             options = (*options, "--golden", self.reference)
         if self.inaccuracy_seed == 0:
             options = (*options, "--rounded")
-        setup = self._setup(_threads(self.executor))
+        setup = self.setup
         with console.progress("test", len(cases)) as bar:
 
             def advance(result: CaseResult) -> None:
@@ -81,7 +79,9 @@ class Run:
                 self.executor, setup, cases, seed=self.seed, options=options, progress=advance
             )
 
-    def _setup(self, threads: int) -> Setup:
+    @property
+    def setup(self) -> Setup:
+        """What a process needs that runs cases."""
         from opkit.testing import Setup
 
         return Setup(
@@ -92,7 +92,7 @@ class Run:
             pictures=self.pictures,
             keep=self.keep,
             timeout_seconds=self.timeout_seconds,
-            threads=threads,
+            threads=_threads(self.executor),
             inaccuracy_seed=self.inaccuracy_seed,
             allow_raw_writes=self.allow_raw_writes,
             together=_is_here(self.executor),
@@ -103,7 +103,7 @@ class Run:
         from opkit.executor import LocalExecutor
         from opkit.testing import cases_work, kept_result, with_reruns
 
-        setup = self._setup(_threads(self.executor))
+        setup = self.setup
 
         def alone(case: Case) -> CaseResult:
             with LocalExecutor(1).open(cases_work(setup)) as crew:
@@ -195,36 +195,19 @@ def _is_here(executor: Executor) -> bool:
 
 def explain(run: Run, report: PrecisionReport, console: Console) -> dict[str, str]:
     """Return why each case that misses its standard does, by its name."""
-    from opkit import runtime
-    from opkit.testing import (
-        Verdict,
-        case_standard,
-        explain_case,
-        explanation_text,
-        find_reference,
-    )
+    from opkit.executor import LocalExecutor, Lost
+    from opkit.testing import Verdict, explanations_work
 
-    failing = [r for r in report.results if r.verdict is Verdict.FAIL and r.outputs]
-    chip = run.artifact.chip.name
-    runtime.configure(chip, poison=True, inaccuracy_seed=run.inaccuracy_seed)
-    library = runtime.open(run.artifact.folder)
-    specs = {spec.op: spec for spec in run.project.operators}
+    failing = [r.case for r in report.results if r.verdict is Verdict.FAIL and r.outputs]
     texts = {}
-    with console.progress("explain", len(failing)) as bar:
-        for result in failing:
-            case = result.case
-            reference = find_reference(case, specs[case.op], run.golden, wants_second=False)
-            assert reference is not None
-            rule = case_standard(case, run.standards[case.kernel])
-            try:
-                found = explain_case(reference, library, rule)
-                texts[case.name] = "\n".join(
-                    explanation_text(one, run.project.folder) for one in found
-                )
-            except UsageError as error:
-                texts[case.name] = f"  not explained: {error.message}"
-            bar.advance(case.name)
-    return texts
+    # Kernels run there: what comes out of it is text.
+    work = explanations_work(run.setup)
+    with console.progress("explain", len(failing)) as bar, LocalExecutor(1).open(work) as crew:
+        for index, found in crew.stream(failing):
+            name = failing[index].name
+            texts[name] = f"  not explained: {found}" if isinstance(found, Lost) else found
+            bar.advance(name)
+    return {case.name: texts[case.name] for case in failing}
 
 
 @dataclass(frozen=True)
@@ -352,25 +335,22 @@ def _without_times(report: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def run_determinism(
-    project: Project, cases: tuple[Case, ...], artifact: Artifact, console: Console
-) -> None:
+def run_determinism(run: Run, cases: tuple[Case, ...], console: Console) -> None:
     """Compare each case's bits over repeats, threads and block orders; exit 1 where they differ."""
-    from opkit import runtime
-    from opkit.testing import check_determinism
+    from opkit.executor import LocalExecutor, Lost
+    from opkit.testing import SETTINGS, DeterminismResult, repeats_work
 
-    chip = artifact.chip.name
-    library = runtime.open(artifact.folder)
-    specs = {spec.op: spec for spec in project.operators}
-
-    def configure(setting: Setting) -> None:
-        runtime.configure(chip, poison=True, threads=setting.threads, seed=setting.seed)
-
-    results: list[DeterminismResult] = []
-    with console.progress("compare", len(cases)) as bar:
-        for case in cases:
-            results.append(check_determinism(case, specs[case.op], library, configure))
+    project = run.project
+    found: dict[int, DeterminismResult] = {}
+    work = repeats_work(run.setup, SETTINGS)
+    with console.progress("compare", len(cases)) as bar, LocalExecutor(1).open(work) as crew:
+        for index, result in crew.stream(cases):
+            case = cases[index]
+            if isinstance(result, Lost):
+                result = DeterminismResult(case, 0, "", (), str(result))
+            found[index] = result
             bar.advance(case.name)
+    results = [found[index] for index in sorted(found)]
     if console.json:
         console.emit_json([{"passed": result.passed, **vars(result)} for result in results])
     differing = [result for result in results if not result.passed]

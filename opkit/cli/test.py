@@ -160,7 +160,6 @@ def command(
 
     Example: opkit test gelu_custom -k "float16 and not 1000003"
     """
-    from opkit import runtime
     from opkit.cli import _test_modes as modes
     from opkit.testing import ERROR_ROWS, operator_standards, read_budget, remember_failures
     from opkit.toolchain import load_project
@@ -195,10 +194,6 @@ def command(
     cases = choose_cases(found, pool, expression, names, notes if last_failed else None)
     artifact = opened.build()
     modes.tell_references(cases, console)
-    if determinism:
-        with runtime.time_limit(timeout):
-            modes.run_determinism(found, cases, artifact, console)
-        return
     run = modes.Run(
         project=found,
         golden=golden,
@@ -214,6 +209,9 @@ def command(
         inaccuracy_seed=0 if rounded else seed + 1,
         allow_raw_writes=allow_raw_writes,
     )
+    if determinism:
+        modes.run_determinism(run, cases, console)
+        return
     report = run.report(cases, console)
     if opened.is_tree and not (expression or names or files or last_failed):
         report = run.with_other_cases(report, console)

@@ -15,11 +15,21 @@ if TYPE_CHECKING:
     from opkit.executor.here import HereExecutor
     from opkit.executor.local import Cage, LocalExecutor, bare
     from opkit.executor.plain import Plain, plain_array, plain_value, read_array, read_value
-    from opkit.executor.work import ATTEMPTS, Folder, Lost, Work, folder_of, portable_error
+    from opkit.executor.records import plain_error, read_error
+    from opkit.executor.work import (
+        ATTEMPTS,
+        NOT_OURS,
+        Folder,
+        Lost,
+        Work,
+        folder_of,
+        portable_error,
+    )
 
 __all__ = [
     "ATTEMPTS",
     "EXECUTORS",
+    "NOT_OURS",
     "Cage",
     "Crew",
     "Executor",
@@ -33,9 +43,11 @@ __all__ = [
     "folder_of",
     "open_executor",
     "plain_array",
+    "plain_error",
     "plain_value",
     "portable_error",
     "read_array",
+    "read_error",
     "read_value",
 ]
 
@@ -49,15 +61,18 @@ _HOMES = {
     "HereExecutor": "here",
     "LocalExecutor": "local",
     "Lost": "work",
+    "NOT_OURS": "work",
     "Plain": "plain",
     "Work": "work",
     "bare": "local",
     "folder_of": "work",
     "open_executor": "choose",
     "plain_array": "plain",
+    "plain_error": "records",
     "plain_value": "plain",
     "portable_error": "work",
     "read_array": "plain",
+    "read_error": "records",
     "read_value": "plain",
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import mmap
 import os
 import pickle
@@ -18,12 +17,14 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.connection import Pipe as make_pipe
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from opkit.errors import OperatorError, OpkitError, SetupError
 from opkit.executor.crew import Crew
 from opkit.executor.messages import Garbage, Incoming, packed
-from opkit.executor.work import ATTEMPTS, Lost, Work
+from opkit.executor.plain import Plain, from_bytes
+from opkit.executor.records import read_error, read_record
+from opkit.executor.work import ATTEMPTS, NOT_OURS, Lost, Work
 from opkit.executor.worker import IDLE, MARK, MARK_BYTES, STARTING
 from opkit.processes import signal_group
 
@@ -55,15 +56,14 @@ class LocalExecutor:
     """A number of processes.
 
     `cage` turns the command that starts a worker into one that starts it in a sandbox. Such a
-    worker's word is not taken for more than it is: of its results only plain values are read
-    (numbers, texts, bytes, lists, dicts), as reading a pickle of classes would run what it names.
-    So it is with `plain`, of workers without a sandbox that run what they are to judge.
+    worker's word is not taken for more than it is, nor that of work which says what its `answers`
+    are: of its results only plain values are read (numbers, texts, bytes, lists, dicts), as reading
+    a pickle of classes would run what it names.
     """
 
-    def __init__(self, workers: int, *, cage: Cage | None = None, plain: bool = False) -> None:
+    def __init__(self, workers: int, *, cage: Cage | None = None) -> None:
         self._workers = workers
         self._cage = cage
-        self._plain = plain
 
     @property
     def workers(self) -> int:
@@ -72,7 +72,7 @@ class LocalExecutor:
 
     def open(self, work: Work) -> LocalCrew:
         """Return processes for a piece of work; they are started when there are cases."""
-        return LocalCrew(work, self._workers, cage=self._cage, plain=self._plain)
+        return LocalCrew(work, self._workers, cage=self._cage)
 
 
 @dataclass(eq=False)
@@ -121,14 +121,15 @@ class LocalCrew(Crew):
         *,
         folders: Mapping[str, Path] | None = None,
         cage: Cage | None = None,
-        plain: bool = False,
     ) -> None:
         """Take the work; `folders` say where its folders lie when not where they were made."""
         self._cage = cage
-        self._read = _plain if plain or cage else pickle.loads
+        self._answers = Plain if cage and work.answers is None else work.answers
         places = folders or {name: folder.path for name, folder in work.folders.items()}
         text = pickle.dumps((work.begin, work.setup, dict(places)))
-        self._hello = pickle.dumps((list(sys.path), text))
+        form = "pickle" if self._answers is None else "record"
+        form = "plain" if self._answers is Plain else form
+        self._hello = pickle.dumps((list(sys.path), form, text))
         self._seconds = work.seconds
         self._most_bytes = work.most_bytes
         self._workers = workers
@@ -230,10 +231,10 @@ class LocalCrew(Crew):
         mean = (now - process.given) / max(1, len(message))
         self._mean_seconds = max(1e-6, 0.5 * self._mean_seconds + 0.5 * mean)
         process.given = now
-        for index, data in message:
+        for index, each in message:
             try:
-                result = self._read(data)
-            except pickle.UnpicklingError:
+                result = self._result(each)
+            except Garbage:
                 yield from self._lose_writer(process, rest, failures)
                 return
             if isinstance(result, OpkitError):
@@ -242,10 +243,31 @@ class LocalCrew(Crew):
                 del process.waiting[index]
                 yield index, result
 
-    def _message(self, data: bytes | bytearray) -> Any:
+    def _message(self, data: bytes | bytearray) -> OpkitError | list[tuple[int, Any]]:
+        """Return the results in a message, each with its case's number, or why none will come."""
         try:
-            return self._read(data)
+            if self._answers is None:
+                return cast("OpkitError | list[tuple[int, Any]]", pickle.loads(data))
+            found = from_bytes(data)
+            if isinstance(found, dict):
+                return read_error(found)
+            if isinstance(found, list) and all(map(_is_numbered, found)):
+                return found
         # What is no pickle is anything to the library.
+        except Exception as error:
+            raise Garbage from error
+        raise Garbage
+
+    def _result(self, data: Any) -> Any:
+        """Return one result, or the error that came in its place."""
+        try:
+            if self._answers is None:
+                return pickle.loads(data)
+            found = from_bytes(data)
+            if isinstance(found, dict) and set(found) == {"value"}:
+                value = found["value"]
+                return value if self._answers is Plain else read_record(self._answers, value)
+            return read_error(found)
         except Exception as error:
             raise Garbage from error
 
@@ -259,7 +281,7 @@ class LocalCrew(Crew):
         if running == IDLE and process.waiting:
             # It is done with the case whose result cannot be read.
             MARK.pack_into(process.mark, 0, next(iter(process.waiting)), since)
-        yield from self._lose(process, "writing into opkit's own pipe", rest, failures, 1)
+        yield from self._lose(process, NOT_OURS, rest, failures, 1)
 
     def _lose(
         self,
@@ -314,15 +336,13 @@ class LocalCrew(Crew):
             yield from self._lose(process, reason, rest, failures, attempts)
 
 
-class _PlainValues(pickle.Unpickler):
-    """Reads numbers, texts, bytes, lists, tuples and dicts, which need no class by its name."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"{module}.{name} is no plain value")
-
-
-def _plain(data: bytes | bytearray) -> Any:
-    return _PlainValues(io.BytesIO(data)).load()
+def _is_numbered(each: Any) -> bool:
+    return (
+        isinstance(each, tuple)
+        and len(each) == 2
+        and type(each[0]) is int
+        and isinstance(each[1], memoryview)
+    )
 
 
 def _never_at_work(reason: str, *, is_starting: bool) -> OpkitError:

@@ -16,6 +16,7 @@ from opkit.errors import OpkitError, SetupError
 
 __all__ = [
     "ATTEMPTS",
+    "NOT_OURS",
     "Folder",
     "Lost",
     "Work",
@@ -27,6 +28,8 @@ __all__ = [
 
 ATTEMPTS = 3
 """Workers that a case may end before it is given up and reported."""
+NOT_OURS = "writing into opkit's own pipe"
+"""The reason for which a case is lost whose process has sent what opkit never does."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,10 @@ class Work:
     folders: Mapping[str, Folder] = field(default_factory=dict)
     seconds: float = 0.0
     """A worker that is busy with one case for longer is ended; the case runs again. 0: never."""
+    answers: Any = None
+    """The declared type of the results, for workers that run code which is not opkit's: what comes
+    out of their processes is read as that and as nothing else; see `records`. `Plain`: as plain
+    values, which whoever asks checks. None: they are pickled, by workers that are trusted."""
     most_bytes: int = 1 << 30
     """Of the results that a process gives at a time; one that gives more is ended. They are held in
     memory here: only of a worker that is trusted, or whose results are known, are more taken."""

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         check_cases,
         check_report,
         lost_case,
+        retold_case,
     )
     from opkit.sanitizer.session import Check, chosen_tools
     from opkit.sanitizer.settings import CheckSettings
@@ -96,6 +97,7 @@ __all__ = [
     "program_options",
     "read_suppressions",
     "report_object",
+    "retold_case",
     "run_mutants",
     "sarif_object",
     "unwritten_outputs",
@@ -138,6 +140,7 @@ __getattr__ = lazy_names(
             "check_cases",
             "check_report",
             "lost_case",
+            "retold_case",
         ),
         "session": ("Check", "chosen_tools"),
         "settings": ("CheckSettings",),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from opkit.errors import FAULT_IDS, UsageError
 
-__all__ = ["CLASSES", "TOOLS", "FindingClass", "class_of_fault", "find_class"]
+__all__ = ["CLASSES", "TOOLS", "FindingClass", "class_of_fault", "find_class", "known_class"]
 
 TOOLS = (
     *("memcheck", "initcheck", "racecheck", "cachecheck", "synccheck", "leakcheck"),
@@ -372,6 +372,11 @@ CLASSES: tuple[FindingClass, ...] = (
 
 _BY_ID = {row.id: row for row in CLASSES}
 _BY_FAULT = {category: _BY_ID[id] for category, id in FAULT_IDS.items()}
+
+
+def known_class(id: str) -> FindingClass | None:
+    """Return the class of exactly that id; None where there is none."""
+    return _BY_ID.get(id)
 
 
 def find_class(id: str) -> FindingClass:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from opkit.errors import KernelFault, OpkitError, UsageError
+from opkit.sanitizer.classes import known_class
 from opkit.sanitizer.finding import Finding, Gap, Location, group_findings, located_findings
 from opkit.sanitizer.session import Check
 from opkit.sanitizer.settings import CheckSettings
@@ -22,6 +23,7 @@ __all__ = [
     "check_cases",
     "check_report",
     "lost_case",
+    "retold_case",
     "split_findings",
     "watch",
 ]
@@ -77,6 +79,10 @@ class CheckReport:
         return not self.gaps and not any(case.findings for case in self.cases)
 
 
+Place: TypeAlias = tuple[str, Location | None, Location | None]
+"""A finding's class, its place and the access that it conflicts with."""
+
+
 @dataclass(frozen=True)
 class CheckedCase:
     """One case, as it comes out of the process that it ran in."""
@@ -84,7 +90,7 @@ class CheckedCase:
     name: str
     findings: tuple[Finding, ...]
     gaps: tuple[Gap, ...]
-    hidden: frozenset[tuple[object, ...]]
+    hidden: frozenset[Place]
     """Places of findings that suppressions hide."""
     notes: tuple[Finding, ...] = ()
 
@@ -151,6 +157,16 @@ def lost_case(name: str, reason: str) -> CheckedCase:
     return CheckedCase(name, (), (Gap("Ended", reason, name, None),), frozenset())
 
 
+def retold_case(told: CheckedCase, name: str) -> CheckedCase | None:
+    """Return what another process says of a case; None where `opkit check` says no such thing."""
+    for shown, are_notes in ((told.findings, False), (told.notes, True)):
+        for each in shown:
+            row = known_class(each.id)
+            if row is None or row.is_note != are_notes or each.cases != (name,):
+                return None
+    return told if told.name == name else None
+
+
 def check_report(
     project: str, root: Path, checked: Sequence[CheckedCase], *, settings: CheckSettings
 ) -> CheckReport:
@@ -161,7 +177,7 @@ def check_report(
     """
     if not checked:
         raise UsageError(f"{project} has no cases to check", help="give it at least one")
-    hidden = frozenset[tuple[object, ...]]().union(*(case.hidden for case in checked))
+    hidden = frozenset[Place]().union(*(case.hidden for case in checked))
     return CheckReport(
         project,
         root,
@@ -185,10 +201,10 @@ def watch(settings: CheckSettings) -> Check:
 
 def split_findings(
     findings: Iterable[Finding], settings: CheckSettings, root: Path, case: str
-) -> tuple[tuple[Finding, ...], dict[tuple[object, ...], Finding]]:
+) -> tuple[tuple[Finding, ...], dict[Place, Finding]]:
     """Return the findings to report, as `case`'s, and those that suppressions hide, by place."""
     kept = []
-    hidden: dict[tuple[object, ...], Finding] = {}
+    hidden: dict[Place, Finding] = {}
     for finding in located_findings(findings, root):
         if not fnmatchcase(finding.kernel, settings.kernel or "*"):
             continue

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         works_by_row,
     )
     from opkit.testing.determinism import (
+        SETTINGS,
         DeterminismResult,
         Difference,
         Setting,
@@ -66,7 +67,14 @@ if TYPE_CHECKING:
         widen_input,
     )
     from opkit.testing.opdef_cases import library_cases
-    from opkit.testing.parallel import Setup, cases_work, kept_result, repeats_work, run_on
+    from opkit.testing.parallel import (
+        Setup,
+        cases_work,
+        explanations_work,
+        kept_result,
+        repeats_work,
+        run_on,
+    )
     from opkit.testing.project import (
         branching_operators,
         case_of_shape,
@@ -119,6 +127,7 @@ __all__ = [
     "DISTRIBUTIONS",
     "EDGES",
     "ERROR_ROWS",
+    "SETTINGS",
     "STANDARDS",
     "Case",
     "CaseResult",
@@ -164,6 +173,7 @@ __all__ = [
     "evaluate_expression",
     "explain_case",
     "explanation_text",
+    "explanations_work",
     "failed_last",
     "failed_names",
     "failure_text",
@@ -255,6 +265,7 @@ __getattr__ = lazy_names(
         ),
         "determinism": (
             "DeterminismResult",
+            "SETTINGS",
             "Difference",
             "Setting",
             "check_determinism",
@@ -303,6 +314,7 @@ __getattr__ = lazy_names(
         "parallel": (
             "Setup",
             "cases_work",
+            "explanations_work",
             "kept_result",
             "repeats_work",
             "run_on",

@@ -12,24 +12,25 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from opkit import errors, runtime
-from opkit.errors import OperatorError, OpkitError
+from opkit import runtime
 from opkit.executor import (
+    NOT_OURS,
     LocalExecutor,
     Lost,
     Plain,
     Work,
     folder_of,
+    plain_error,
     plain_value,
     portable_error,
+    read_error,
     read_value,
 )
 from opkit.schema import AttrValue
 from opkit.testing.numbers import Array, Input
 
-__all__ = ["LaunchLost", "LibraryApart"]
+__all__ = ["LaunchLost", "LibraryApart", "close_library"]
 
-_PATH = "\0path"
 _MOST_BYTES = 1 << 36
 """Of a launch's outputs."""
 
@@ -72,8 +73,9 @@ class LibraryApart:
             OpkitError: as `runtime.open`; the process ends as soon as the library is loaded.
         """
         folders = {"artifact": folder_of(folder)}
-        work = Work(_begin, (chip, timeout_seconds), folders, most_bytes=_MOST_BYTES)
-        self._crew = LocalExecutor(1, plain=True).open(work)
+        setup = (chip, timeout_seconds)
+        work = Work(_begin, setup, folders, answers=Plain, most_bytes=_MOST_BYTES)
+        self._crew = LocalExecutor(1).open(work)
         self._changed: list[str] = []
         self._ask(None)
 
@@ -103,7 +105,7 @@ class LibraryApart:
         try:
             return list(read_value(answer["outputs"]))
         except (KeyError, TypeError, ValueError) as error:
-            raise LaunchLost(Lost("writing into opkit's own pipe", 1)) from error
+            raise LaunchLost(Lost(NOT_OURS, 1)) from error
 
     def changed_inputs(self) -> list[str]:
         """Return the inputs that the kernel of the last launch has changed, by name."""
@@ -114,10 +116,20 @@ class LibraryApart:
         if isinstance(found, Lost):
             raise LaunchLost(found)
         if not isinstance(found, dict):
-            raise LaunchLost(Lost("writing into opkit's own pipe", 1))
+            raise LaunchLost(Lost(NOT_OURS, 1))
         if "error" in found:
-            raise _read_error(found)
+            try:
+                error = read_error(found)
+            except ValueError as wrong:
+                raise LaunchLost(Lost(NOT_OURS, 1)) from wrong
+            raise error
         return found
+
+
+def close_library(library: object) -> None:
+    """End the process of a library, where it has one of its own."""
+    if isinstance(library, LibraryApart):
+        library.close()
 
 
 def _begin(
@@ -148,32 +160,6 @@ def _begin(
             return {"outputs": plain_value(list(outputs)), "changed": changed}
         # Whatever it is, it goes out as plain values: no other would be read.
         except Exception as error:
-            return _plain_error(portable_error(error, traceback.format_exc()))
+            return plain_error(portable_error(error, traceback.format_exc()))
 
     return run
-
-
-def _plain_error(error: OpkitError) -> Plain:
-    fields = {name: _plain_field(value) for name, value in vars(error).items()}
-    return {"error": type(error).__name__, "message": error.message, "fields": fields}
-
-
-def _plain_field(value: object) -> Plain:
-    if isinstance(value, Path):
-        return (_PATH, str(value))
-    return value if value is None or isinstance(value, (bool, int, float)) else str(value)
-
-
-def _read_error(answer: Mapping[str, Any]) -> OpkitError:
-    """Return an error of the other process; of classes it may name only those of `errors`."""
-    kind = getattr(errors, str(answer["error"]), None)
-    if not (isinstance(kind, type) and issubclass(kind, OpkitError)):
-        kind = OperatorError
-    message = str(answer.get("message"))
-    error = kind.__new__(kind, message)
-    fields = answer.get("fields")
-    vars(error).update({"message": message, "help": None})
-    for name, value in fields.items() if isinstance(fields, dict) else ():
-        is_path = isinstance(value, tuple) and len(value) == 2 and value[0] == _PATH
-        vars(error)[str(name)] = Path(str(value[1])) if is_path else value
-    return error

@@ -79,6 +79,17 @@ class _Asked:
     more: tuple[Case, ...]
 
 
+@dataclass(frozen=True)
+class _Looked:
+    """What the tiling functions say of it."""
+
+    added: tuple[int, ...]
+    """Numbers of the cases to be added."""
+    missing: tuple[int, ...]
+    """Tiling keys that no case takes."""
+    taken: tuple[int, ...]
+
+
 def branch_shapes(spec: OpSpec, *, shape_rule: ShapeRule | None = None) -> tuple[Shape, ...]:
     """Return shapes, short rows before long ones, that may have another tiling key each."""
     if shape_rule is None and reads_axes(spec):
@@ -145,11 +156,12 @@ def with_every_branch(
                 asked.append(_Asked(spec, tuple(own), tuple(others)))
     added: dict[int, tuple[Case, ...]] = {}
     untaken: dict[int, Untaken] = {}
-    work = Work(_begin, chip, {"artifact": folder_of(artifact)}, seconds=_SECONDS)
+    folders = {"artifact": folder_of(artifact)}
+    work = Work(_begin, chip, folders, seconds=_SECONDS, answers=_Looked)
     with LocalExecutor(1).open(work) as crew:
-        for index, result in crew.stream(asked):
-            if isinstance(result, tuple):
-                added[index], missing = result
+        for index, found in crew.stream(asked):
+            if isinstance(found, _Looked):
+                added[index], missing = _told(asked[index], found)
                 if missing is not None:
                     untaken[index] = missing
     known = {case.name for case in cases}
@@ -157,9 +169,15 @@ def with_every_branch(
     return (*cases, *fresh), tuple(untaken[index] for index in sorted(untaken))
 
 
-def _begin(
-    chip: str, folders: Mapping[str, Path]
-) -> Callable[[_Asked], tuple[tuple[Case, ...], Untaken | None]]:
+def _told(asked: _Asked, found: _Looked) -> tuple[tuple[Case, ...], Untaken | None]:
+    """Return the cases to be added, and the keys that none takes."""
+    added = tuple(case for number, case in enumerate(asked.more) if number in found.added)
+    dtypes = tuple(dtype.name for dtype in asked.cases[0].dtypes)
+    untaken = Untaken(asked.spec.op, dtypes, found.missing, found.taken)
+    return added, untaken if found.missing else None
+
+
+def _begin(chip: str, folders: Mapping[str, Path]) -> Callable[[_Asked], _Looked]:
     from opkit import runtime
 
     runtime.configure(chip)
@@ -173,24 +191,22 @@ def _begin(
         except OpkitError:
             return frozenset()
 
-    def look(asked: _Asked) -> tuple[tuple[Case, ...], Untaken | None]:
+    def look(asked: _Asked) -> _Looked:
         case = asked.cases[0]
         dtypes = tuple(dtype.name for dtype in case.dtypes)
         keys = _keys(folder, asked.spec, dtypes)
         keys = keys if len(keys) > 1 else set()
         taken = frozenset[_State]().union(*map(states_of, asked.cases))
         added, for_data = [], 0
-        for more in asked.more:
+        for number, more in enumerate(asked.more):
             fresh = states_of(more) - taken
             is_of_key = any(place == _KEY and value in keys for place, value in fresh)
             if is_of_key or (fresh and for_data < _MOST_FOR_DATA):
                 for_data += not is_of_key
                 taken |= fresh
-                added.append(more)
+                added.append(number)
         have = {value for place, value in taken if place == _KEY}
-        missing = tuple(sorted(keys - have))
-        found = Untaken(asked.spec.op, dtypes, missing, tuple(sorted(keys & have)))
-        return tuple(added), found if missing else None
+        return _Looked(tuple(added), tuple(sorted(keys - have)), tuple(sorted(keys & have)))
 
     return look
 

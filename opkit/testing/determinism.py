@@ -14,7 +14,7 @@ from opkit.testing.cases import Case
 from opkit.testing.launching import Library, launch_of
 from opkit.testing.numbers import Array
 
-__all__ = ["DeterminismResult", "Difference", "Setting", "check_determinism"]
+__all__ = ["SETTINGS", "DeterminismResult", "Difference", "Setting", "check_determinism"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ SETTINGS = (
     *(Setting(2, 0), Setting(4, 0)),
     *(Setting(1, 1), Setting(1, 2), Setting(2, 3)),
 )
+"""What nothing may depend on."""
 
 
 def check_determinism(

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opkit import runtime
+from opkit.errors import UsageError
 from opkit.executor import Executor, Lost, Work, folder_of
 from opkit.schema import OpSpec
-from opkit.testing.apart import LaunchLost, LibraryApart
+from opkit.testing.apart import LaunchLost, LibraryApart, close_library
 from opkit.testing.cases import Case, Golden, load_golden
 from opkit.testing.determinism import DeterminismResult, Setting, check_determinism
 from opkit.testing.launching import Library
 from opkit.testing.numbers import Standard
-from opkit.testing.run import CaseResult, PrecisionReport, Verdict, run_case, standard_names
+from opkit.testing.references import find_reference
+from opkit.testing.run import (
+    CaseResult,
+    PrecisionReport,
+    Verdict,
+    case_standard,
+    run_case,
+    standard_names,
+)
 from opkit.testing.settings import operator_standards
 
 if TYPE_CHECKING:
     from opkit.toolchain import Project
 
-__all__ = ["Setup", "cases_work", "kept_result", "repeats_work", "run_on"]
+__all__ = ["Setup", "cases_work", "explanations_work", "kept_result", "repeats_work", "run_on"]
 
 _ENDED_HELP = (
     "look for exit, abort or kill in the kernel, its host code and its golden;"
@@ -61,6 +71,8 @@ class _Begin:
     """A setup as it travels: without paths of this machine."""
 
     specs: tuple[OpSpec, ...]
+    place: str
+    """Of the operators' sources in the project's folder."""
     package: str
     chip: str
     standard: str | None
@@ -78,9 +90,18 @@ def cases_work(setup: Setup) -> Work:
     return _work(setup, _begin)
 
 
-def repeats_work(setup: Setup) -> Work:
-    """Return what launches cases again and again: a `Case` to a `DeterminismResult`."""
-    return _work(setup, _begin_repeats)
+def repeats_work(setup: Setup, settings: Sequence[Setting] = ()) -> Work:
+    """Return what launches cases again and again: a `Case` to a `DeterminismResult` or `Lost`.
+
+    Args:
+        settings: what each launch runs under; without any: as it ran, twice, and other orders.
+    """
+    return _work(setup, partial(_begin_repeats, tuple(settings)))
+
+
+def explanations_work(setup: Setup) -> Work:
+    """Return what says why cases fail: a `Case` to a text. Kernels run in that process."""
+    return replace(_work(setup, _begin_explanations), answers=str)
 
 
 def _work(
@@ -89,6 +110,7 @@ def _work(
     project = setup.project
     begin = _Begin(
         project.operators,
+        str(project.folder.relative_to(project.root)),
         str(project.package_dir.relative_to(project.root)),
         setup.chip,
         setup.standard,
@@ -120,13 +142,14 @@ def _begin(setup: _Begin, folders: Mapping[str, Path]) -> Callable[[Case], CaseR
     )
     golden = load_golden(folders["project"] / setup.package / "golden.py")
     standards = operator_standards(folders["project"], setup.specs, standard=setup.standard)
-    library: Library
+    return _Judge(setup, _library(setup, folders), golden, standards)
+
+
+def _library(setup: _Begin, folders: Mapping[str, Path]) -> Library:
     if setup.together:
-        library = runtime.open(folders["artifact"])
-    else:
-        timeout = setup.timeout_seconds
-        library = LibraryApart(folders["artifact"], setup.chip, timeout_seconds=timeout)
-    return _Judge(setup, library, golden, standards)
+        return runtime.open(folders["artifact"])
+    timeout = setup.timeout_seconds
+    return LibraryApart(folders["artifact"], setup.chip, timeout_seconds=timeout)
 
 
 class _Judge:
@@ -160,30 +183,64 @@ class _Judge:
             return error.lost
 
     def close(self) -> None:
-        if isinstance(self._library, LibraryApart):
-            self._library.close()
+        close_library(self._library)
 
 
 def _begin_repeats(
-    setup: _Begin, folders: Mapping[str, Path]
-) -> Callable[[Case], DeterminismResult]:
+    settings: tuple[Setting, ...], setup: _Begin, folders: Mapping[str, Path]
+) -> Callable[[Case], DeterminismResult | Lost]:
+    return _Repeats(setup, _library(setup, folders), settings)
+
+
+class _Repeats:
+    """Launches cases again and again, in one process, and ends that in the end."""
+
+    def __init__(self, setup: _Begin, library: Library, settings: Sequence[Setting]) -> None:
+        self._setup, self._library = setup, library
+        self._specs = {spec.op: spec for spec in setup.specs}
+        usual = self._usual = Setting(setup.threads, 0)
+        self._settings = settings or (*(usual, usual, Setting(1, 0), Setting(1, 1), Setting(1, 2)),)
+
+    def __call__(self, case: Case) -> DeterminismResult | Lost:
+        spec = self._specs[case.op]
+        try:
+            with runtime.time_limit(self._setup.timeout_seconds if self._setup.together else 0.0):
+                return check_determinism(
+                    case, spec, self._library, self._configure, settings=self._settings
+                )
+        except LaunchLost as error:
+            return error.lost
+        finally:
+            self._configure(self._usual)
+
+    def _configure(self, setting: Setting) -> None:
+        chip = self._setup.chip
+        runtime.configure(chip, poison=True, threads=setting.threads, seed=setting.seed)
+
+    def close(self) -> None:
+        close_library(self._library)
+
+
+def _begin_explanations(setup: _Begin, folders: Mapping[str, Path]) -> Callable[[Case], str]:
+    runtime.configure(setup.chip, poison=True, inaccuracy_seed=setup.inaccuracy_seed)
+    golden = load_golden(folders["project"] / setup.package / "golden.py")
+    standards = operator_standards(folders["project"], setup.specs, standard=setup.standard)
     library = runtime.open(folders["artifact"])
     specs = {spec.op: spec for spec in setup.specs}
-    # As it ran, twice; then one thread, and other orders of its blocks.
-    usual = Setting(setup.threads, 0)
-    settings = (usual, usual, Setting(1, 0), Setting(1, 1), Setting(1, 2))
+    place = folders["project"] / setup.place
 
-    def configure(setting: Setting) -> None:
-        runtime.configure(setup.chip, poison=True, threads=setting.threads, seed=setting.seed)
+    def run(case: Case) -> str:
+        from opkit.testing.explanation import explain_case, explanation_text
 
-    def run(case: Case) -> DeterminismResult:
+        reference = find_reference(case, specs[case.op], golden, wants_second=False)
+        assert reference is not None
+        rule = case_standard(case, standards[case.kernel])
         try:
             with runtime.time_limit(setup.timeout_seconds):
-                return check_determinism(
-                    case, specs[case.op], library, configure, settings=settings
-                )
-        finally:
-            configure(usual)
+                found = explain_case(reference, library, rule)
+        except UsageError as error:
+            return f"  not explained: {error.message}"
+        return "\n".join(explanation_text(one, place) for one in found)
 
     return run
 

@@ -173,7 +173,7 @@ def program_subject(
         name=" ".join(program),
         chip=target.name,
         space=Space(tuple(knob.knob for knob in knobs)),
-        work=Work(_begin, setup, {"source": folder}, seconds=5 * seconds),
+        work=Work(_begin, setup, {"source": folder}, seconds=5 * seconds, answers=Measurement),
         identity=digest.hexdigest()[:16],
     )
 

@@ -121,7 +121,9 @@ def project_subject(
         name=case.name,
         chip=target.name,
         space=space,
-        work=Work(_begin, setup, folders, seconds=max(120.0, 5 * timeout_seconds)),
+        work=Work(
+            _begin, setup, folders, seconds=max(120.0, 5 * timeout_seconds), answers=Measurement
+        ),
         identity=hashlib.sha256("\n".join(decides).encode()).hexdigest()[:16],
     )
 

@@ -12,8 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from opkit.errors import OperatorError, OpkitError
-from opkit.executor import Executor, HereExecutor, LocalExecutor, Lost, Work
+from opkit.errors import OperatorError, OpkitError, SetupError
+from opkit.executor import NOT_OURS, Executor, HereExecutor, LocalExecutor, Lost, Work
+
+FORGED = (
+    *("a pickle that runs something", "a pickle", "no value", "no results", "no pairs"),
+    *("no numbers", "another type", "more than a value", "no error of opkit's"),
+    "a beginning that failed without a word",
+)
 
 MakeWork = Callable[..., Work]
 
@@ -84,7 +90,7 @@ def test_a_case_that_writes_to_the_pipe_is_lost_at_once(make_work: MakeWork) -> 
     cases = [("square", 0), ("write", 0), ("square", 2)]
     with LocalExecutor(1).open(make_work()) as crew:
         found = crew.run(cases)
-    assert found == [0, Lost("writing into opkit's own pipe", 1), 4]
+    assert found == [0, Lost(NOT_OURS, 1), 4]
 
 
 # Whoever asked waited for the rest of the message, without an end.
@@ -113,7 +119,7 @@ def test_results_that_are_longer_than_a_message_come_in_parts(
     assert (len(found), square) == (count, 9)
     with LocalExecutor(1).open(make_work(most_bytes=1 << 28)) as crew:
         (found,) = crew.run([("many", count)])
-    assert found == Lost("writing into opkit's own pipe", 1)
+    assert found == Lost(NOT_OURS, 1)
 
 
 def test_a_case_that_kills_its_group_does_not_reach_who_asked(make_work: MakeWork) -> None:
@@ -157,10 +163,36 @@ def test_what_runs_cases_is_closed_in_the_end(
     assert (tmp_path / "closed").exists()
 
 
-def test_of_a_caged_worker_only_plain_values_are_read(make_work: MakeWork) -> None:
+def test_a_caged_worker_gives_plain_values_alone(make_work: MakeWork) -> None:
     # Reading a pickle of classes runs what it names: a worker that nobody trusts could send one.
     with LocalExecutor(1, cage=lambda argv: argv).open(make_work("begin_classes")) as crew:
-        plain, named = crew.run(["plain", "class"])
-    assert plain == {"numbers": [1, 2.5], "bytes": b"\0"}
-    assert isinstance(named, Lost)
-    assert "pipe" in named.reason
+        assert crew.run(["plain"]) == [{"numbers": [1, 2.5], "bytes": b"\0"}]
+        with pytest.raises(OpkitError, match="PosixPath goes to no other process"):
+            crew.run(["class"])
+
+
+# Whoever asked read each of these as a pickle: it ran what the pickle named, or ended as a bug of
+# opkit's, and a result of another type went on as if it were one.
+@pytest.mark.parametrize("forged", FORGED)
+def test_what_a_case_forges_is_no_result(make_work: MakeWork, tmp_path: Path, forged: str) -> None:
+    work = make_work("begin_forging", answers=int, seconds=20.0)
+    with LocalExecutor(1).open(work) as crew:
+        assert crew.run(["seven..", forged, "two"]) == [7, Lost(NOT_OURS, 1), 3]
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_result_of_another_type_than_declared_is_none(make_work: MakeWork) -> None:
+    with LocalExecutor(1).open(make_work("begin_forging", answers=int)) as crew:
+        assert crew.run(["another type of its own", "two"]) == [Lost(NOT_OURS, 1), 3]
+
+
+def test_an_error_of_a_case_and_of_the_beginning_come_from_workers_with_declared_answers(
+    make_work: MakeWork,
+) -> None:
+    with LocalExecutor(1).open(make_work(answers=int)) as crew:
+        assert crew.run([("square", 3)]) == [9]
+        with pytest.raises(OpkitError, match="ValueError: case 5"):
+            crew.run([("raise", 5)])
+    crew = LocalExecutor(1).open(make_work("begin_failing", answers=int))
+    with crew, pytest.raises(SetupError, match="no such library\n  help: make it"):
+        crew.run([("square", 3)])

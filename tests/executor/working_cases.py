@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import signal
+import struct
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from opkit.errors import SetupError
+from opkit.executor.plain import to_bytes
 
 Case = tuple[str, int]
 
@@ -58,6 +63,40 @@ def begin(setup: str, folders: Mapping[str, Path]) -> Callable[[Case], int | str
 
 def begin_badly(setup: str, folders: Mapping[str, Path]) -> Callable[[Case], int]:
     os._exit(3)
+
+
+FORGED = {
+    "a pickle that runs something": b"cos\nsystem\n(S'touch MARKER'\ntR.",
+    "a pickle": pickle.dumps([(0, pickle.dumps(7))]),
+    "no value": to_bytes([(0, memoryview(b"words"))]),
+    "no results": to_bytes(3),
+    "no pairs": to_bytes([0, 7]),
+    "no numbers": to_bytes([("0", memoryview(to_bytes({"value": 7})))]),
+    "another type": to_bytes([(0, memoryview(to_bytes({"value": "7"})))]),
+    "more than a value": to_bytes([(0, memoryview(to_bytes({"value": 7, "more": 1})))]),
+    "no error of opkit's": to_bytes([(0, memoryview(to_bytes({"error": "exit"})))]),
+    "a beginning that failed without a word": to_bytes({"error": "SetupError"}),
+}
+"""Messages that a kernel may write to its process's pipe in place of a whole number."""
+
+
+def begin_forging(setup: str, folders: Mapping[str, Path]) -> Callable[[str], int]:
+    def run(case: str) -> int:
+        if case in FORGED:
+            data = FORGED[case].replace(b"MARKER", f"{setup}/ran".encode())
+            for file in range(3, 64):
+                with contextlib.suppress(OSError):
+                    os.write(file, struct.pack("!i", len(data)) + data)
+            time.sleep(60)
+        if case == "another type of its own":
+            return str(case)  # type: ignore[return-value]
+        return len(case)
+
+    return run
+
+
+def begin_failing(setup: str, folders: Mapping[str, Path]) -> Callable[[Case], int]:
+    raise SetupError("no such library", help="make it")
 
 
 def begin_classes(setup: str, folders: Mapping[str, Path]) -> Callable[[str], object]:

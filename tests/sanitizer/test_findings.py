@@ -7,15 +7,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from opkit.errors import KernelFault, UsageError
+from opkit.executor.plain import from_bytes, to_bytes
+from opkit.executor.records import plain_record, read_record
 from opkit.sanitizer import (
     CLASSES,
     CaseFindings,
     Check,
+    CheckedCase,
     CheckReport,
     CheckSettings,
     Finding,
@@ -31,6 +35,7 @@ from opkit.sanitizer import (
     junit_xml,
     read_suppressions,
     report_object,
+    retold_case,
     sarif_object,
 )
 
@@ -484,3 +489,28 @@ def test_a_file_that_is_named_from_the_project_is_found_from_every_folder(
         "op_kernel/add.cpp",
         "Add(z, x, y, n);",
     )
+
+
+def told_case(**fields: Any) -> CheckedCase:
+    finding = Finding(
+        *("RACE-RAW", "m", "h", "k", Location(Path("k.cpp"), 3), None, 0, 0, "aiv", 0, 1, "UB"),
+        *(0, 32, 1),
+        cases=("one",),
+    )
+    return CheckedCase("one", (replace(finding, **fields),), (), frozenset())
+
+
+def test_what_a_process_tells_of_a_case_comes_out_as_it_was() -> None:
+    told = told_case()
+    again = read_record(CheckedCase, from_bytes(to_bytes(plain_record(told))))
+    assert again == told
+    assert retold_case(again, "one") == told
+
+
+# Kernels run in the process that says what was found: its word stood as it came.
+@pytest.mark.parametrize(
+    "fields", [{"id": "ALL-WELL"}, {"id": "race-raw"}, {"id": "NOTE-ACCURACY"}, {"cases": ("two",)}]
+)
+def test_what_opkit_check_never_says_is_no_answer(fields: dict[str, Any]) -> None:
+    assert retold_case(told_case(**fields), "one") is None
+    assert retold_case(told_case(), "another") is None

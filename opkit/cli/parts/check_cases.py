@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opkit.errors import OpkitError
-from opkit.executor import LocalExecutor, Lost, Work, folder_of
+from opkit.errors import HostRefusal, OpkitError
+from opkit.executor import NOT_OURS, LocalExecutor, Lost, Work, folder_of
 from opkit.sanitizer import (
     CheckedCase,
     CheckReport,
@@ -17,6 +17,7 @@ from opkit.sanitizer import (
     check_case,
     check_report,
     lost_case,
+    retold_case,
 )
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class _Setup:
 class _Refused:
     """What the process gives of a case that the operator's host code does not take."""
 
-    error: OpkitError
+    message: str
+    help: str | None
 
 
 def run_checks(
@@ -74,7 +76,8 @@ def run_checks(
     setup = _Setup(operators, project.root, artifact.chip.name, settings, timeout_seconds)
     # What never ends, and cannot be ended from inside.
     limit = 120.0 + 10 * timeout_seconds if timeout_seconds else 0.0
-    work = Work(_begin, setup, {"artifact": folder_of(artifact.folder)}, seconds=limit)
+    folders = {"artifact": folder_of(artifact.folder)}
+    work = Work(_begin, setup, folders, seconds=limit, answers=CheckedCase | _Refused)
     refused: dict[str, OpkitError] = {}
     checked: list[CheckedCase] = []
     with LocalExecutor(1).open(work) as crew:
@@ -83,10 +86,13 @@ def run_checks(
             for index, result in crew.stream(some):
                 name = some[index].name
                 if isinstance(result, _Refused):
-                    refused[name] = result.error
+                    refused[name] = HostRefusal(result.message, help=result.help)
+                elif isinstance(result, Lost):
+                    found[index] = lost_case(name, str(result))
                 else:
-                    is_lost = isinstance(result, Lost)
-                    found[index] = lost_case(name, str(result)) if is_lost else result
+                    # Kernels run where this comes from, and may have written it themselves.
+                    told = retold_case(result, name)
+                    found[index] = told or lost_case(name, str(Lost(NOT_OURS, 1)))
                 progress(name)
             checked += [found[index] for index in sorted(found)]
     if refused and not checked:
@@ -150,6 +156,6 @@ def _begin(setup: _Setup, folders: Mapping[str, Path]) -> Callable[[Case], Check
         refusals.clear()
         with runtime.time_limit(setup.timeout_seconds):
             checked = check_case(case, setup.root, launch, settings=setup.settings)
-        return _Refused(refusals[0]) if refusals else checked
+        return _Refused(refusals[0].message, refusals[0].help) if refusals else checked
 
     return check
