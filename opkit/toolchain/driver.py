@@ -6,6 +6,7 @@ launches, compiles each source and links. Only `run_driver` touches disk and pro
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
@@ -29,6 +30,7 @@ from opkit.toolchain.source import (
     Rewritten,
     compiler_crash,
     join_passes,
+    late_macros,
     parse_diagnostics,
     pass_macros,
     read_launch_tree,
@@ -126,7 +128,7 @@ class _Run:
             objects[source] = self.scratch / f"{index}.o"
             found, _ = self._compile(index, source, objects[source])
             diagnostics += found
-        diagnostics += self._link(objects)
+        diagnostics += (self._archive if request.is_archive else self._link)(objects)
         return DriverResult(tuple(diagnostics), output)
 
     def _default_output(self, source: Input) -> Path | None:
@@ -244,6 +246,11 @@ class _Run:
     def _compile_flags(self, source: Input, tree: LaunchTree, standard: str) -> list[str]:
         flags = list(self.request.compile_flags)
         include = str(self.toolkit.include_dir)
+        has_kernels = source.language == "asc" or bool(tree.files)
+        late = ""
+        if has_kernels:
+            kept, late = late_macros(flags, self.toolkit.include_dir)
+            flags = list(kept)
         gcc = self.compiler.family == "gcc"
         flags += ["-fmessage-length=0", *(["-fno-diagnostics-show-caret"] if gcc else [])]
         flags += ["-fno-caret-diagnostics"] if not gcc else []
@@ -265,8 +272,12 @@ class _Run:
             # What kernels call is read from the object, function by function; without the second
             # all functions' jump tables lie in one section.
             flags += ["-ffunction-sections", "-fdata-sections"]
-        if source.language == "asc" or tree.files:
+        if has_kernels:
             flags += [*chip_macros(self.chip), "-include", "opkit/launch_entry.h"]
+        if late:
+            macros = self.scratch / "macros.h"
+            macros.write_text(late, encoding="utf-8")
+            flags += ["-include", str(macros)]
         if self.request.is_library:
             flags += ["-include", "opkit/kernel_library.h", *(["-fno-gnu-unique"] if gcc else [])]
         return flags
@@ -316,6 +327,24 @@ class _Run:
         if code != 0:
             raise self._refusal(f"{target} does not link", diagnostics, err)
         return diagnostics
+
+    def _archive(self, objects: dict[Input, Path]) -> tuple[Diagnostic, ...]:
+        """Put objects into a static library: what is linked with it brings the emulator along."""
+        target = self.request.output or Path("a.a")
+        with contextlib.suppress(FileNotFoundError):
+            target.unlink()
+        names = [part.path.stem for part in self.request.inputs]
+        members = []
+        for index, part in enumerate(self.request.inputs):
+            # Members are found by name: two sources of one name are two members.
+            folder = self.scratch / "members" / str(names[:index].count(part.path.stem))
+            folder.mkdir(parents=True, exist_ok=True)
+            members.append(folder / f"{part.path.stem}.o")
+            shutil.copyfile(objects.get(part, part.path), members[-1])
+        code, _, err = self._call(["ar", "rcs", str(target), *map(str, members)])
+        if code != 0:
+            raise self._refusal(f"{target} cannot be written", (), err)
+        return ()
 
     def _link_modes(self) -> list[str]:
         kept = (

@@ -118,6 +118,8 @@ class DriverRequest:
     mode: str = "link"
     """`link`, or the flag that stops earlier: `-c`, `-S`, `-E`, `-M`, `-MM`, `-fsyntax-only`."""
     is_shared: bool = False
+    is_archive: bool = False
+    """Whether to put the objects into a static library (`-lib`)."""
     is_library: bool = False
     """Whether to make a kernel library, which programs load with aclrtBinaryLoadFromFile."""
     name_expressions: tuple[str, ...] = ()
@@ -158,6 +160,7 @@ class _Parser:
     output: Path | None = None
     mode: str = "link"
     is_shared: bool = False
+    is_archive: bool = False
     is_library: bool = False
     name_expressions: list[str] = field(default_factory=list)
     npu_arch: str | None = None
@@ -178,6 +181,7 @@ class _Parser:
             output=self.output,
             mode=self.mode,
             is_shared=self.is_shared,
+            is_archive=self.is_archive,
             is_library=self.is_library,
             name_expressions=tuple(self.name_expressions),
             npu_arch=self.npu_arch,
@@ -207,8 +211,10 @@ class _Parser:
             self.compile_flags.append("-fPIC")
         elif word.startswith("--name-expression="):
             self.name_expressions.append(word.partition("=")[2])
-        elif word == "-shared":
+        elif word in ("-shared", "--shared"):
             self.is_shared = True
+        elif word == "-lib":
+            self.is_archive = True
         elif word == "-x" or (word.startswith("-x") and word[2:] in _FORCED_LANGUAGES):
             self.language(word[2:] or self.value_of("-x"))
         elif word.startswith("-I"):
@@ -306,6 +312,11 @@ def parse_driver_arguments(words: Sequence[str]) -> DriverRequest:
         raise UsageError("there is nothing to compile", help='"opkit cc --help" shows an example')
     if request.name_expressions and not request.is_library:
         raise UsageError("--name-expression is for --kernel-library")
+    if request.is_archive and (request.is_shared or request.output is None):
+        raise UsageError(
+            "-lib writes a static library, whose name -o gives",
+            help="bisheng -lib add.asc -o libadd.a",
+        )
     if request.mode != "link" and request.output and len(request.sources) > 1:
         raise UsageError(f"-o {request.output} cannot hold {len(request.sources)} outputs")
     if request.mode != "link" and not request.sources:

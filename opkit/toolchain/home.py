@@ -27,6 +27,11 @@ __all__ = ["CMAKE_DIR", "find_home", "home_variables"]
 
 CMAKE_DIR = Path(__file__).parents[1] / "emulator" / "cmake"
 _START_OBJECT = "opkit_start.o"
+_COMMANDS = {
+    "opkit": OPKIT_COMMAND,
+    # The compiler of the toolkit; the vendor's other commands are a distribution of their own.
+    "bisheng": (*OPKIT_COMMAND, "cc"),
+}
 _SET_ENV = """\
 # To be sourced: makes this folder the toolkit of the shell.
 eval "$({opkit} cc --env)"
@@ -47,7 +52,7 @@ def find_home(*, cache_dir: Path | None = None) -> Path:
     start = toolkit.program_start.read_bytes()
     parts = [
         _SET_ENV,
-        *OPKIT_COMMAND,
+        *(word for name, command in _COMMANDS.items() for word in (name, *command)),
         str(library),
         str(toolkit.include_dir),
         *sorted(COVERED_LIBRARIES),
@@ -101,9 +106,10 @@ def _make(made: Path, home: Path, toolkit: Toolkit, library: Path) -> None:
     script = f'/* opkit */\nINPUT("{start}" "{library}")\n'
     for name in COVERED_LIBRARIES:
         (made / "lib64" / f"lib{name}.so").write_text(script, encoding="utf-8")
-    launcher = made / "bin" / "opkit"
-    launcher.write_text(f'#!/bin/sh\nexec {shlex.join(OPKIT_COMMAND)} "$@"\n', encoding="utf-8")
-    launcher.chmod(0o755)
+    for name, command in _COMMANDS.items():
+        launcher = made / "bin" / name
+        launcher.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', encoding="utf-8")
+        launcher.chmod(0o755)
     (made / "set_env.sh").write_text(_SET_ENV.format(opkit=shlex.join(OPKIT_COMMAND)), "utf-8")
 
 

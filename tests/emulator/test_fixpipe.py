@@ -48,7 +48,7 @@ inline void carry(GM_ADDR a, GM_ADDR b, GM_ADDR parameters, GM_ADDR c, __gm__ in
     params.unitFlag = p[9];
     if (isVector) SetFixPipeConfig(parameters2);
     SetFixpipePreQuantFlag(scalar);
-    SetFixpipeNz2ndFlag(1, 0, 0);
+    SetNdParaImpl(1);
     DataCopy(cGm, co, params);
   } else {
     FixpipeParamsV220 params(n, m, mUp, p[7], p[8] != 0, mode, scalar, 1, 0, 0, p[9]);

@@ -20,8 +20,11 @@ CALLS = {
     "Simple": f"SimpleSoftMax(OUT(T, 0), IN(U, 1), IN(U, 2), IN(T, 0), space, tiling, {SHAPE});",
     "Flash": "SoftmaxFlash(OUT(T, 0), OUT(U, 1), OUT(U, 2), IN(T, 0), OUT(T, 3), IN(U, 1), IN(U, 2), space, tiling, "
     f"number(3) != 0, {SHAPE});",
-    "FlashV2": "SoftmaxFlashV2(OUT(T, 0), OUT(U, 1), OUT(U, 2), IN(T, 0), OUT(T, 3), IN(U, 1), IN(U, 2), space, "
-    f"tiling, {SHAPE});",
+    # Public kernels name the function behind SoftMaxFlashV2TilingFunc.
+    "FlashV2": "const auto own = SoftMaxFlashV2TilingFuncImpl(tiling.srcM, tiling.srcK, sizeof(U), sizeof(T), "
+    "space.GetSize() / sizeof(T), false, true); "
+    "SoftmaxFlashV2(OUT(T, 0), OUT(U, 1), OUT(U, 2), IN(T, 0), OUT(T, 3), IN(U, 1), IN(U, 2), space, "
+    f"own, {SHAPE});",
     "FlashV2Update": "SoftmaxFlashV2<T, true>(OUT(T, 0), OUT(U, 1), OUT(U, 2), IN(T, 0), OUT(T, 3), IN(U, 1), "
     f"IN(U, 2), space, tiling, {SHAPE});",
     "FlashV2List": "SoftmaxFlashV2<T, true, false, false, false, kListConfig>(OUT(T, 0), OUT(U, 1), OUT(U, 2), "

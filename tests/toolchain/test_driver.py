@@ -269,3 +269,45 @@ def test_what_public_kernels_write_compiles(here: Path, toolkit: Toolkit, form: 
     Path("k.asc").write_text(f'#include "kernel_operator.h"\n{PUBLIC_FORMS[form]}')
     run_driver(parse_driver_arguments(["-c", "k.asc", "-o", "k.o"]), toolkit=toolkit)
     assert Path("k.o").is_file()
+
+
+ADD_ONE = """
+#include "kernel_operator.h"
+#ifdef FIX
+constexpr float kStep = FIX;
+#else
+constexpr float kStep = 2;
+#endif
+extern "C" __global__ __aicore__ void add_one(GM_ADDR x) {
+  AscendC::LocalTensor<float> t(AscendC::TPosition::VECCALC, 0, 64);
+  AscendC::Adds(t, t, kStep + S, 64);
+}
+int main() { add_one<<<1, nullptr, nullptr>>>(nullptr); }
+"""
+
+
+def test_macros_that_are_words_of_the_headers_hold_for_the_source_alone(
+    here: Path, toolkit: Toolkit
+) -> None:
+    (here / "a.asc").write_text(ADD_ONE)
+    words = ["-E", "-DFIX", "-DS=4", "a.asc", "-o", "a.i"]
+    run_driver(parse_driver_arguments(words), toolkit=toolkit)
+    text = (here / "a.i").read_text()
+    assert "constexpr float kStep = 1;" in text and "kStep + 4" in text
+    assert "enum class Pipe : uint8_t { S, V, M, MTE1, MTE2, MTE3, FIX, ALL, kCount };" in text
+
+
+def test_a_static_library_holds_the_objects(here: Path, toolkit: Toolkit) -> None:
+    (here / "a.asc").write_text(ADD_ONE)
+    (here / "b.cpp").write_text("int b() { return 1; }\n")
+    words = ["-lib", "-DS=4", "a.asc", "b.cpp", "-o", "libab.a"]
+    run_driver(parse_driver_arguments(words), toolkit=toolkit)
+    listed = subprocess.run(["ar", "t", "libab.a"], capture_output=True, text=True, check=True)
+    assert listed.stdout.split() == ["a.o", "b.o"]
+    with pytest.raises(UsageError, match="whose name -o gives"):
+        parse_driver_arguments(["-lib", "a.asc"])
+
+
+def test_a_shared_library_is_asked_for_by_one_dash_or_two() -> None:
+    assert parse_driver_arguments(["--shared", "a.asc"]).is_shared
+    assert parse_driver_arguments(["-shared", "a.asc"]).is_shared

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from opkit import emulator
+from opkit.cli.vendor import find_real
 from opkit.errors import SetupError
 from opkit.toolchain import CMAKE_DIR, find_home, home_variables
 from opkit.toolchain.driver_arguments import COVERED_LIBRARIES
@@ -68,6 +69,15 @@ def test_the_launcher_starts_this_opkit(home: Path, tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout.strip() == str(CMAKE_DIR)
+
+
+def test_the_compiler_is_there_by_the_vendors_name(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "main.cpp").write_text(PROGRAM)
+    bisheng = [str(home / "bin" / "bisheng"), "-xasc", "--npu-arch=dav-2201"]
+    command = [*bisheng, "-c", "main.cpp", "-o", "main.o"]
+    subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    assert (tmp_path / "main.o").stat().st_size > 0
+    assert find_real("bisheng", str(home / "bin")) is None
 
 
 def test_variables_go_in_front_of_what_is_there_and_only_once() -> None:

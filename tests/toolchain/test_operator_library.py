@@ -94,6 +94,16 @@ def test_the_operators_of_a_library_are_those_with_a_kernel_and_an_opdef(library
     assert find_library(library.parent) is None
 
 
+def test_what_a_generator_of_operators_copies_is_no_operator(tmp_path: Path) -> None:
+    operators = ("math/shift", "scripts/generator/template")
+    root = _a_library(tmp_path, *operators)
+    for operator in operators:
+        (root / operator / "op_host" / "shift_def.cpp").touch()
+    found = find_library(root)
+    assert found is not None
+    assert [folder.name for folder in find_operators(found)] == ["shift"]
+
+
 def _a_library(root: Path, *operators: str) -> Path:
     """Lay out an empty library with these operators, and return its folder."""
     for name in ("CMakeLists.txt", "cmake/variables.cmake"):

@@ -20,6 +20,7 @@ TOOLS: Mapping[str, str] = MappingProxyType(
     {
         "ascend-dbg": "ascend_dbg",
         "asys": "asys",
+        "bisheng": "bisheng",
         "cannlog": "cannlog",
         "msadvisor": "msadvisor",
         "msopgen": "msopgen",
@@ -73,8 +74,11 @@ def find_real(name: str, path: str) -> Path | None:
 
 
 def _is_ours(script: Path) -> bool:
+    from opkit.toolchain import OPKIT_COMMAND
+
     try:
         with script.open("rb") as file:
-            return _OURS in file.read(4096)
+            begin = file.read(4096)
+            return any(mark in begin for mark in (_OURS, os.fsencode(OPKIT_COMMAND[-1])))
     except OSError:
         return False

@@ -32,6 +32,7 @@ from opkit.toolchain.source import (
     is_plain_function,
     kernel_source,
     kernel_texts,
+    late_macros,
     read_instances,
     read_kernels,
     split_passes,
@@ -113,6 +114,7 @@ def kernel_units(
                 help=f'write it, or let "opkit gen" write it; {spec.source.name} names the kernel',
             )
         preamble = (preambles or {}).get(spec.op, KernelPreamble())
+        options, late = late_macros(preamble.options, toolkit.include_dir)
         kernel = _find_kernel(source, spec, toolkit)
         folders = folders_of(preamble.options)
         included = kernel_source(source, project.root, folders)
@@ -128,7 +130,7 @@ def kernel_units(
                         spec.name,
                         kernel,
                         preamble,
-                        guard=_guard_of_launches(source),
+                        guard=late + _guard_of_launches(source),
                     ),
                     flags=(
                         *kernel_flags(compiler, toolkit, chip),
@@ -141,7 +143,7 @@ def kernel_units(
                         *_variant_macros(variant),
                         *_without_launches(source),
                         *macros,
-                        *preamble.options,
+                        *options,
                         *link_flags(toolkit, strict=True),
                     ),
                     linked=True,

@@ -48,6 +48,8 @@ _DEPENDENCIES = re.compile(
 )
 _OP_ADD = re.compile(r"\bOP_ADD\s*\(\s*(\w+)")
 _OPERATORS = ("*/*/op_kernel", "*/op_kernel")
+# Holds the operators that the library's generator of new ones copies.
+_TEMPLATES = "scripts"
 _SOURCE_SUFFIXES = (".cpp", ".cc")
 # For chips with another instruction set; for the graph engine; for unit tests.
 _FOREIGN_PARTS = frozenset(("arch35", "op_kernel", "tests", "test", "op_api", "op_kernel_aicpu"))
@@ -257,6 +259,7 @@ def find_operators(library: OperatorLibrary, below: Path | None = None) -> tuple
             folder.parent
             for folder in start.rglob("op_kernel")
             if any((folder.parent / "op_host").glob("*_def*.cpp"))
+            and _TEMPLATES not in folder.relative_to(library.root).parts
         )
     )
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .kernel_names import mark_overloaded
     from .kernel_templates import LIST_TEMPLATES, beside_template, is_plain_function, read_instances
     from .kernel_unit import edited_text, kernel_source, kernel_texts
+    from .late_definitions import late_macros
     from .launch_rewrite import TASK_TYPES, VECTOR, Kernel, Rewritten, apply_edits, scan_kernels
     from .launch_tree import LaunchTree, read_kernels, read_launch_tree
     from .structs import tiling_structs
@@ -61,6 +62,7 @@ __all__ = [
     "kernel_edits",
     "kernel_source",
     "kernel_texts",
+    "late_macros",
     "mark_overloaded",
     "matching_close",
     "matching_open",
@@ -115,6 +117,7 @@ __getattr__ = lazy_names(
             "is_plain_function",
             "read_instances",
         ),
+        "late_definitions": ("late_macros",),
         "launch_rewrite": (
             "Kernel",
             "Rewritten",
