@@ -150,16 +150,19 @@ def _with_kernels(
     return Stages(traced, fused.graph, fused, kernels, products, attentions, chip, lowering, chosen)
 
 
-def prepare(graph: Graph) -> FusedGraph:
+def prepare(graph: Graph, triangles: Mapping[str, int] | None = None) -> FusedGraph:
     """Return a graph as the kernels that it would be, before any of them is written.
 
     Unlike `compile_stages`, which takes programs as they were written, rows of several axes are
     first made rows of one, so that what follows a product of matrices joins its kernel.
 
+    Args:
+        triangles: inputs whose truths are known: true in column j of row i where j is at most i
+            plus this number, or where it is more.
     Raises:
         GraphError: it cannot be compiled; at the user's line.
     """
-    return lower(graph, Lowering("model"))
+    return lower(graph, Lowering("model", triangles=triangles or {}))
 
 
 def attention_source(kernel: AttentionKernel, *, with_lines: bool = False) -> str:

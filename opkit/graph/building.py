@@ -106,7 +106,7 @@ def build(
     for tensor, node in zip(_input_names(translation), translation.inputs, strict=True):
         if node in whole.constants:
             values[tensor] = _array(whole.constants[node])
-    plan = plan_of(translation.graph, target, tuple(values))
+    plan = plan_of(translation.graph, target, tuple(values), translation.triangles)
     if plan.draws:
         raise UsageError("a model file draws no random numbers", help="model.eval() drops nothing")
     by_tensor = dict(zip(_input_names(translation), translation.inputs, strict=True))

@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from opkit.graph.aten import ROWS
 from opkit.graph.program import run_nodes
-from opkit.graph.translation import DTYPES, NUMBER, operator_name
+from opkit.graph.translation import DTYPES, NUMBER, TRIANGLE, operator_name
 
 __all__ = ["fold"]
 
@@ -57,9 +57,12 @@ def fold(module: fx.GraphModule) -> int:
         with module.graph.inserting_before(node):
             stored = module.graph.get_attr(name)
             stored.meta = dict(node.meta)
-            if values[node].numel() == 1:
-                with unset_fake_temporarily():
+            with unset_fake_temporarily():
+                if values[node].numel() == 1:
                     stored.meta[NUMBER] = values[node].item()
+                reach = _reach(values[node])
+                if reach is not None:
+                    stored.meta[TRIANGLE] = reach
             if any(user.op == "output" for user in node.users):
                 given = module.graph.call_function(torch.ops.aten.clone.default, (stored,))
                 given.meta = dict(node.meta)
@@ -71,6 +74,18 @@ def fold(module: fx.GraphModule) -> int:
     module.graph.eliminate_dead_code()
     module.recompile()
     return max(0, count - len(module.graph.nodes))
+
+
+def _reach(truths: torch.Tensor) -> int | None:
+    """Return by how much a column is greater than its row, at most, wherever a matrix has the truth
+    of its first place, and nowhere else; None where it is no such triangle."""
+    is_matrix = truths.dtype == torch.bool and truths.dim() >= 2 and truths.numel() > 1
+    if not is_matrix or any(extent != 1 for extent in truths.shape[:-2]):
+        return None
+    matrix = truths.reshape(truths.shape[-2:])
+    own = matrix == matrix[0, 0]
+    reach = int(own[0].long().cumprod(0).sum()) - 1
+    return reach if torch.equal(own, torch.ones_like(own).tril(reach)) else None
 
 
 def _constant(module: fx.GraphModule, target: str) -> torch.Tensor | None:

@@ -69,15 +69,21 @@ _known: dict[tuple[object, ...], tuple[_KernelLaunch, ...]] = {}
 """Launches of the kernels' own graphs: layers of a model that are alike are compiled once."""
 
 
-def plan_of(graph: Graph, chip: Chip, constants: Sequence[str] = ()) -> Plan:
+def plan_of(
+    graph: Graph,
+    chip: Chip,
+    constants: Sequence[str] = (),
+    triangles: Mapping[str, int] | None = None,
+) -> Plan:
     """Return the plan of a graph of fixed sizes; its kernels are text, nothing is compiled yet.
 
     Args:
         constants: the inputs that are the same in every run.
+        triangles: inputs whose truths are known, as `prepare` takes them.
     Raises:
         GraphError: the compiler does not take it; at the user's line.
     """
-    fused = prepare(graph)
+    fused = prepare(graph, triangles)
     roots: dict[str, str] = {tensor.name: tensor.name for tensor in graph.inputs}
     launched: list[tuple[_Kernel, _KernelLaunch]] = []
     for group in fused.groups:

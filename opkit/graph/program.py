@@ -37,7 +37,9 @@ class CompiledSegment(torch.nn.Module):
         super().__init__()
         self.name = name
         self.translation = translation
-        self.plan: Plan = plan_of(translation.graph, chip, tuple(translation.constants))
+        self.plan: Plan = plan_of(
+            translation.graph, chip, tuple(translation.constants), translation.triangles
+        )
         self.runner = Runner(self.plan, compile_plan(self.plan, chip))
         self.seconds = 0.0
         self._constants = [

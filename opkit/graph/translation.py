@@ -31,6 +31,7 @@ from opkit.graph.aten import (
 __all__ = [
     "DTYPES",
     "NUMBER",
+    "TRIANGLE",
     "Replacement",
     "Translation",
     "Unbounded",
@@ -55,6 +56,10 @@ DTYPES: Mapping[torch.dtype, str] = {
 
 NUMBER = "opkit_number"
 """Under which a node's `meta` has the value of a tensor of one element that is always the same."""
+
+TRIANGLE = "opkit_triangle"
+"""Under which the `meta` of a node of truths that are always the same has the number that a column
+is greater than its row by, at most, where they are true, or where they are false."""
 
 _HELD = {**DTYPES, torch.int64: "int32"}
 """And as what: 64 bits where 32 are enough, which is made sure of."""
@@ -84,6 +89,8 @@ class Translation:
     """Nodes outside that are known numbers."""
     values: dict[str, str] = field(default_factory=dict)
     """From the nodes' names to the program's tensors."""
+    triangles: Mapping[str, int] = field(default_factory=dict)
+    """Inputs whose truths are known, as `prepare` takes them."""
 
 
 def operator_name(node: fx.Node) -> str:
@@ -170,6 +177,7 @@ def translate(
         limit=largest_limit(work.wide_bounds),
         nodes=nodes,
         numbers=work.numbers,
+        triangles=work.triangles,
     )
 
 
@@ -186,6 +194,7 @@ class _Translator:
         self.wide = wide
         self.takes_int64 = takes_int64
         self.numbers: dict[fx.Node, float | int | bool] = {}
+        self.triangles: dict[str, int] = {}
         self.input_names: dict[fx.Node, str] = {}
         self.builder = GraphBuilder(name)
         self.replaced = replaced
@@ -352,6 +361,8 @@ class _Translator:
         name = self.input_names[node] = f"x{len(self.inputs)}"
         is_taken = self.takes_int64 and value.dtype == torch.int64
         found = self.builder.input(name, _shape(value), "int64" if is_taken else dtype)
+        if TRIANGLE in node.meta:
+            self.triangles[name] = node.meta[TRIANGLE]
         if dtype == "int32":
             self.limited.add(name)
             self.bounds[node] = INPUT

@@ -71,6 +71,10 @@ OPERATOR: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         lambda q, k, v: q.apply("attention", k, v, causal=True),
         _qkv(26, 140, 16),
     ),
+    "four heads of queries for two of keys, behind as many keys as queries, causal": (
+        lambda q, k, v: q.apply("attention", k, v, causal=True, ahead=70),
+        (Spec("q", (2, 4, 70, 32), H), *(Spec(each, (2, 2, 140, 32), H) for each in "kv")),
+    ),
     "a scale below zero": (
         lambda q, k, v: q.apply("attention", k, v, scale=-0.5),
         _qkv(2, 70, 32),
@@ -106,6 +110,14 @@ TURNED: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         ),
     ),
     "the result": (_heads_apart("y"), _qkv(2, 3, 70, 32)),
+    "all, keys for two heads each": (
+        lambda q, k, v: (
+            q.transpose(0, 2, 1, 3)
+            .apply("attention", k.transpose(0, 2, 1, 3), v.transpose(0, 2, 1, 3))
+            .transpose(0, 2, 1, 3)
+        ),
+        (Spec("q", (2, 70, 4, 32), H), *(Spec(each, (2, 70, 2, 32), H) for each in "kv")),
+    ),
 }
 
 
@@ -207,6 +219,14 @@ def test_scores_leave_l0c_while_their_product_is_written() -> None:
 def test_what_one_kernel_cannot_take_is_an_error_that_says_what_to_do() -> None:
     with pytest.raises(UsageError, match="160 wide, expected at most 128"):
         oc.compile(lambda q, k, v: q.apply("attention", k, v), *_qkv(2, 70, 160))
+    with pytest.raises(UsageError, match="ahead is -1, expected a whole number from 0"):
+        oc.compile(
+            lambda q, k, v: q.apply("attention", k, v, causal=True, ahead=-1), *_qkv(2, 70, 64)
+        )
+    with pytest.raises(UsageError, match="fewer heads than q"):
+        shapes = ((2, 8, 70, 64), (2, 4, 70, 64), (2, 2, 70, 64))
+        specs = (Spec(name, shape, H) for name, shape in zip("qkv", shapes, strict=True))
+        oc.compile(lambda q, k, v: q.apply("attention", k, v), *specs)
     with pytest.raises(UsageError, match="do not broadcast"):
         oc.compile(
             lambda q, k, v, m: q.apply("attention", k, v, m),

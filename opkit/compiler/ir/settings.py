@@ -160,6 +160,7 @@ def _one_of(*texts: str) -> Callable[[Any, int], str]:
 
 _RULES: Mapping[str, Callable[[Any, int], Any]] = {
     "add": _truth,
+    "ahead": _size,
     "alpha": _number,
     "approximate": _one_of("none", "tanh"),
     "axes": _order,

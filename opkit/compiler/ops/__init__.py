@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from .attention import heads_shared
     from .convolution import patches, placed, spaced, unpatched, windows
     from .list_values import joined_arrays, split_array
     from .operators import OPERATORS
@@ -18,6 +19,7 @@ __all__ = [
     "MOST_SORTED",
     "OPERATORS",
     "count_up",
+    "heads_shared",
     "joined_arrays",
     "patches",
     "placed",
@@ -31,6 +33,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
+        "attention": ("heads_shared",),
         "convolution": (
             "patches",
             "placed",

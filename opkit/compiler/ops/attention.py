@@ -23,7 +23,7 @@ from ..ir import (
 )
 from .scans import count_up
 
-__all__ = ["ATTENTION"]
+__all__ = ["ATTENTION", "heads_shared"]
 
 
 def _apart(shape: Shape, is_turned: bool) -> Shape:
@@ -35,12 +35,33 @@ def _apart(shape: Shape, is_turned: bool) -> Shape:
     return (*shape[:-3], shape[-2], shape[-3], shape[-1])
 
 
+def heads_shared(q: Sequence[Any], k: Sequence[Any]) -> int:
+    """Return how many heads that follow one another share keys, where keys have fewer heads than
+    queries, but several; else 1.
+
+    Args:
+        q: the batches of queries, heads last.
+        k: those of keys, or of values.
+    """
+    if not q or not k or not isinstance(q[-1], int) or not isinstance(k[-1], int):
+        return 1
+    heads, own = q[-1], k[-1]
+    return heads // own if 1 < own < heads and heads % own == 0 else 1
+
+
+def _spread(q: Shape, k: Shape) -> Shape:
+    """Return the batches of keys with as many heads as queries have."""
+    return k if heads_shared(q, k) == 1 else (*k[:-1], q[-1])
+
+
 def _shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     if len(tensors) not in (3, 4):
         raise UsageError(
             f"there are {len(tensors)} tensors, expected q, k, v, and a mask where there is one"
         )
-    turned = str(settings["turned"])
+    turned, ahead = str(settings["turned"]), settings["ahead"]
+    if not isinstance(ahead, int) or ahead < 0:
+        raise UsageError(f"ahead is {ahead}, expected a whole number from 0")
     q, k, v = (
         _apart(tensor.shape, letter in turned)
         for tensor, letter in zip(tensors[:3], "qkv", strict=True)
@@ -52,7 +73,14 @@ def _shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
             f"q {shape_text(q)}, k {shape_text(k)} and v {shape_text(v)} do not belong together:"
             " q and k have equal last axes, k and v equal last but one"
         )
-    outer = broadcast_shapes(q[:-2], k[:-2], v[:-2])
+    if heads_shared(q[:-2], k[:-2]) > 1 or heads_shared(q[:-2], v[:-2]) > 1:
+        is_alike = len(q) == len(k) and all(map(same, q[:-3], k[:-3]))
+        if not is_alike or len(k) != len(v) or not all(map(same, k[:-2], v[:-2])):
+            raise UsageError(
+                f"k {shape_text(k)} and v {shape_text(v)} have fewer heads than q"
+                f" {shape_text(q)}: then all other batches are the same"
+            )
+    outer = broadcast_shapes(q[:-2], *(_spread(q[:-2], each[:-2]) for each in (k, v)))
     if len(outer) != len(q) - 2 or not all(map(same, outer, q[:-2])):
         raise UsageError(f"k and v have more batches than q {shape_text(q)}")
     if len(tensors) == 4:
@@ -66,10 +94,16 @@ def _shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     return _apart((*q[:-1], v[-1]), "y" in turned)
 
 
-def _reference(*arrays: Any, scale: float | None, causal: bool, turned: str) -> Any:
+def _reference(*arrays: Any, scale: float | None, causal: bool, turned: str, ahead: int) -> Any:
     q, k, v = (
         np.swapaxes(array, -3, -2) if letter in turned else array
         for array, letter in zip(arrays[:3], "qkv", strict=True)
+    )
+    k, v = (
+        np.repeat(each, heads_shared(q.shape[:-2], each.shape[:-2]), axis=-3)
+        if each.ndim > 2
+        else each
+        for each in (k, v)
     )
     mask = arrays[3:]
     factor = q.shape[-1] ** -0.5 if scale is None else scale
@@ -77,7 +111,7 @@ def _reference(*arrays: Any, scale: float | None, causal: bool, turned: str) -> 
     if mask:
         scores = scores + mask[0]
     if causal:
-        seen = np.tril(np.ones(scores.shape[-2:], bool))
+        seen = np.tril(np.ones(scores.shape[-2:], bool), ahead)
         scores = np.where(seen, scores, -np.inf)
     with np.errstate(all="ignore"):
         weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
@@ -90,7 +124,7 @@ _HIDDEN = -1e30
 
 
 def _gradient(
-    g: Value, *tensors: Value, scale: float | None, causal: bool, turned: str
+    g: Value, *tensors: Value, scale: float | None, causal: bool, turned: str, ahead: int
 ) -> Sequence[Value | None]:
     """The weights are computed again; scores and what they give are float32, and products take
     operands of the inputs' type."""
@@ -100,6 +134,12 @@ def _gradient(
         for each, letter in zip(inputs[:3], "qkv", strict=True)
     )
     g = _turned(g) if "y" in turned else g
+    if any(heads_shared(q.shape[:-2], each.shape[:-2]) > 1 for each in (k, v)):
+        raise GraphError(
+            "the gradient of attention in which heads share keys",
+            location=q.builder.location,
+            help="repeat keys and values for all heads",
+        )
     width = q.shape[-1]
     if scale is None and not isinstance(width, int):
         raise GraphError(
@@ -117,7 +157,8 @@ def _gradient(
         scores = (scores + inputs[3].astype("float32")).apply("maximum", _HIDDEN)
     if causal:
         rows, keys = scores.shape[-2:]
-        is_seen = count_up(q, rows).reshape(rows, 1).apply("greater_equal", count_up(q, keys))
+        places = count_up(q, rows).reshape(rows, 1) + ahead
+        is_seen = places.apply("greater_equal", count_up(q, keys))
         scores = is_seen.apply("where", scores, _HIDDEN)
     weights = scores.apply("softmax", axis=-1)
     for_weights = dot(g, v, transpose_b=True, dtype="float32")
@@ -144,8 +185,10 @@ ATTENTION = Operator(
     *("attention", None, "attention", _shape, as_first, _reference),
     gradient=_gradient,
     aten="scaled_dot_product_attention",
-    parameters={"scale": None, "causal": False, "turned": ""},
+    parameters={"scale": None, "causal": False, "turned": "", "ahead": 0},
 )
 """softmax(q kᵀ scale + mask) v; without a scale one over the root of q's width; `causal`: a query
-sees the keys up to its own place; `turned`: which of q, k, v and the result y have rows before
-heads, `[..., row, head, column]`, by their letters."""
+sees the keys up to its own place, before which `ahead` keys lie that no query has a place among;
+`turned`: which of q, k, v and the result y have rows before heads, `[..., row, head, column]`, by
+their letters. Where keys have fewer heads than queries, several that follow one another share
+them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..ir import Graph, Node, Value
+from ..ops import heads_shared
 from .rewrite import Rebuilder
 
 __all__ = ["absorb_transposes"]
@@ -44,8 +45,9 @@ def _absorbed(work: Rebuilder, node: Node, inputs: list[Value]) -> tuple[Value, 
         before = graph.producers.get(name)
         if letter in turned or before is None or not _is_turn(before, -3):
             continue
-        # Keys that several batches share are laid out otherwise.
-        if graph.tensors[name].shape[:-2] == batches:
+        # Keys that several batches share are laid out otherwise, but for heads that share some.
+        own = graph.tensors[name].shape[:-2]
+        if own == batches or (own[:-1] == batches[:-1] and heads_shared(batches, own) > 1):
             turned += letter
             inputs[index] = work.values[before.inputs[0]]
     result = node.output.name

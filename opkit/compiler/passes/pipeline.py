@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from opkit import log
@@ -69,6 +69,8 @@ class Lowering:
     """Each operator is a kernel of its own."""
     sharing_cores: int = 0
     """Cores that share a reduction to few numbers; 0: each number is one core's."""
+    triangles: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """Inputs whose truths are known, as `recognise_attention` takes them."""
     kernel: FusedGraph | None = None
     """For a `kernel`: it, as it was fused with the rest of its model."""
 
@@ -140,7 +142,7 @@ PASSES: tuple[Pass, ...] = (
         "attention",
         "a softmax between two products as one operator",
         ("program", "model", "triton"),
-        lambda graph, _: recognise_attention(graph),
+        lambda graph, lowering: recognise_attention(graph, lowering.triangles),
     ),
     Pass(
         "expand",

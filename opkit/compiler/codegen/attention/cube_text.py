@@ -29,7 +29,7 @@ step.batch = task % batches;
 step.row = (tiling.groups - 1 - task / batches) * QUERIES;
 step.rows = Shorter(tiling.queries - step.row, QUERIES);
 @if causal
-step.limit = Shorter(tiling.keys, step.row + step.rows);
+step.limit = Shorter(tiling.keys, step.row + step.rows + tiling.ahead);
 @end
 @if not causal
 step.limit = tiling.keys;
@@ -173,7 +173,7 @@ const int32_t flag = 2 + half1;
 const LocalTensor<TYPE> keys = keyBuffer.Get<TYPE>()[half1 * HALF * depth];
 half1 = 1 - half1;
 WaitFlag<HardEvent::MTE1_MTE2>(flag);
-const uint32_t pairs = CopyRows(keys, kGlobal[RowAt(step.batch, tiling.batchKeys, step.key + begin, tiling.keyHeads) * tiling.width], count, tiling.width, tiling.keyHeads);
+const uint32_t pairs = CopyRows(keys, kGlobal[RowAt(step.batch / tiling.keyGroup, tiling.keys, step.key + begin, tiling.keyHeads) * tiling.width], count, tiling.width, tiling.keyHeads);
 const uint32_t height = RoundUp(count) / pairs;
 SetFlag<HardEvent::MTE2_MTE1>(flag);
 WaitFlag<HardEvent::MTE2_MTE1>(flag);
@@ -228,7 +228,7 @@ const LocalTensor<TYPE> values = valueBuffer.Get<TYPE>()[half2 * HALF * valueCol
 half2 = 1 - half2;
 WaitFlag<HardEvent::MTE1_MTE2>(flag);
 DataCopy(weights, weightsGlobal[(Slot(slot) * KEYS + begin) * QUERIES], DataCopyParams(static_cast<uint16_t>(RoundUp(count) / 16), static_cast<uint16_t>(step.rows), static_cast<uint16_t>(QUERIES - step.rows), static_cast<uint16_t>(rows - step.rows)));
-const uint32_t pairs = CopyRows(values, vGlobal[RowAt(step.batch, tiling.batchKeys, step.key + begin, tiling.valueHeads) * tiling.valueWidth], count, tiling.valueWidth, tiling.valueHeads);
+const uint32_t pairs = CopyRows(values, vGlobal[RowAt(step.batch / tiling.keyGroup, tiling.keys, step.key + begin, tiling.valueHeads) * tiling.valueWidth], count, tiling.valueWidth, tiling.valueHeads);
 const uint32_t height = RoundUp(count) / pairs;
 SetFlag<HardEvent::MTE2_MTE1>(flag);
 WaitFlag<HardEvent::MTE2_MTE1>(flag);

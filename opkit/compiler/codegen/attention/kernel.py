@@ -47,7 +47,7 @@ def attention_data(node: Node, shapes: Sequence[Extents], chip: Chip) -> tuple[i
     groups = -(-queries // QUERIES)
     scale = node.settings["scale"]
     factor = width**-0.5 if scale is None else float(scale)  # type: ignore[arg-type]
-    is_shared = math.prod(k[:-2]) == 1
+    sharing = max(1, batches // max(1, math.prod(k[:-2])))
     batch_mask = row_mask = 0
     if mask:
         *own, rows, columns = mask[0]
@@ -55,11 +55,14 @@ def attention_data(node: Node, shapes: Sequence[Extents], chip: Chip) -> tuple[i
         batch_mask = rows * columns if math.prod(own) > 1 else 0
     values = (
         *(batches * groups, groups, queries, k[-2], width, v[-1]),
-        *(0 if is_shared else k[-2], batch_mask, row_mask),
-        *(q[-3] if letter in turned else 1 for letter in "qkvy"),
+        *(sharing, int(str(node.settings["ahead"])), batch_mask, row_mask),
+        *(
+            each[-3] if letter in turned else 1
+            for letter, each in zip("qkvy", (q, k, v, q), strict=True)
+        ),
     )
     cores = min(chip.count("cores.aic"), batches * groups)
-    return cores, struct.pack("=13qfI", *values, factor, 0)
+    return cores, struct.pack("=14qfI", *values, factor, 0)
 
 
 def attention_layout(
@@ -74,18 +77,19 @@ def attention_layout(
     q, k, v, *mask = shapes
     outer = _apart(q, "q" in turned)[:-2]
     found: list[Extents] = [q, k, v]
-    if "k" not in turned and "v" not in turned:
-        if math.prod(k[:-2]) != 1 or math.prod(v[:-2]) != 1:
-            found[1:] = [(*outer, *each[-2:]) for each in (k, v)]
-    # What is turned has q's own batches; what is not beside it, too.
-    elif "k" not in turned:
-        found[1] = (*outer, *k[-2:])
-    elif "v" not in turned:
-        found[2] = (*outer, *v[-2:])
+    own = [_apart(each, letter in turned)[:-2] for each, letter in ((k, "k"), (v, "v"))]
+    sharing = [_batches_sharing(outer, each) for each in own]
+    if None in sharing or sharing[0] != sharing[1]:
+        # What is turned has batches enough of its own; what is not beside it gets as many.
+        wide = [each for each, letter in zip(own, "kv", strict=True) if letter in turned]
+        wanted = wide[0] if wide else outer
+        for at, letter in ((1, "k"), (2, "v")):
+            if letter not in turned:
+                found[at] = (*wanted, *shapes[at][-2:])
     if mask:
         keys = _apart(found[1], "k" in turned)[-2]
-        *own, rows, _ = ((1,) * max(0, 2 - len(mask[0]))) + mask[0]
-        found.append((*(own if math.prod(own) == 1 else outer), rows, keys))
+        *several, rows, _ = ((1,) * max(0, 2 - len(mask[0]))) + mask[0]
+        found.append((*(several if math.prod(several) == 1 else outer), rows, keys))
     spreads = [
         Spread((1,) * max(0, 2 - len(given)) + given, wanted)
         if math.prod(given) != math.prod(wanted)
@@ -93,6 +97,23 @@ def attention_layout(
         for given, wanted in zip(shapes, found, strict=True)
     ]
     return found, spreads
+
+
+def _batches_sharing(outer: Extents, own: Extents) -> int | None:
+    """Return how many batches of queries that follow one another share one of keys; None where
+    those that share one do not follow one another.
+
+    Args:
+        outer: the batches of queries.
+        own: those of keys, or of values, which broadcast to them or have fewer heads.
+    """
+    own = (*(1,) * (len(outer) - len(own)), *own)
+    rest = list(zip(outer, own, strict=True))
+    while rest and rest[0][0] == rest[0][1]:
+        rest = rest[1:]
+    if any(each != 1 for _, each in rest[1:]):
+        return None
+    return math.prod(outer) // max(1, math.prod(own))
 
 
 def _apart(shape: Extents, is_turned: bool) -> Extents:

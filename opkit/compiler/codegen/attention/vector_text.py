@@ -271,10 +271,10 @@ maskQueue.FreeTensor(mask);
 
 @end
 @if causal
-// A query sees the keys up to its own place.
+// A query sees the keys up to its own place, before which `ahead` keys come that no query has.
 __aicore__ inline void HideLater(const Step& step, const LocalTensor<float>& scores, uint32_t row, uint32_t rows)
 {
-const int64_t own = step.row + FirstRow(step) + row;
+const int64_t own = step.row + FirstRow(step) + row + tiling.ahead;
 for (uint32_t line = 0; line * LINE < step.keys; ++line) {
 @if mask
 const int64_t key = step.key + line * LINE;

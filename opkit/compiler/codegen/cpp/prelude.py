@@ -218,12 +218,12 @@ template <typename T, typename M>
 void Attend(const T* q, const T* k, const T* v, const M* mask, T* y, const int64_t* sizes, float scale, bool isCausal, int threads)
 {
     const int64_t batches = sizes[0], queries = sizes[1], keys = sizes[2], width = sizes[3], valueWidth = sizes[4];
-    const int64_t keyBatch = sizes[5], maskBatch = sizes[6], maskRow = sizes[7];
+    const int64_t keyBatch = sizes[5], maskBatch = sizes[6], maskRow = sizes[7], ahead = sizes[8];
     Parallel(batches * queries, keys * width, threads, [&](int64_t first, int64_t last) {
         std::vector<float> weights(keys), sums(valueWidth);
         for (int64_t at = first; at < last; ++at) {
             const int64_t batch = at / queries, row = at % queries;
-            const int64_t end = isCausal ? std::min(keys, row + 1) : keys;
+            const int64_t end = isCausal ? std::min(keys, row + 1 + ahead) : keys;
             float largest = -std::numeric_limits<float>::infinity();
             for (int64_t j = 0; j < end; ++j) {
                 float score = 0;

@@ -21,7 +21,7 @@ from opkit.toolchain import find_compiler
 
 from ...calls import FileProgram
 from ...ir import Graph, GraphError, Node, evaluate
-from ...ops import OPERATORS
+from ...ops import OPERATORS, heads_shared
 from ...passes import FusedGraph, Group, Lowering, lower
 from ...tracing import from_storage, to_storage
 from ..products import cut_shape
@@ -183,6 +183,7 @@ class HostProgram(FileProgram):
             np.ascontiguousarray(apart(memory[each], letter in turned))
             for each, letter in zip(node.inputs, "qkvm", strict=False)
         ]
+        given[1:3] = [_for_all_heads(each, given[0].shape[:-2]) for each in given[1:3]]
         shapes, spreads = attention_layout([array.shape for array in given])
         q, k, v, *mask = [
             spread.of(array) if spread is not None else array.reshape(shape)
@@ -199,6 +200,7 @@ class HostProgram(FileProgram):
             0 if int(np.prod(k.shape[:-2])) == 1 else k.shape[-2],
             rows * columns if mask and int(np.prod(mask[0].shape[:-2])) > 1 else 0,
             columns if rows > 1 else 0,
+            int(str(node.settings["ahead"])),
         )
         self._call(f"{name}_attention", [q, k, v, *mask, result], numbers)
         if is_turned:
@@ -344,3 +346,9 @@ def _bound(value: Any, sizes: Mapping[str, int]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return evaluate(value, sizes)
+
+
+def _for_all_heads(array: Any, outer: tuple[int, ...]) -> Any:
+    """Return keys or values with a matrix for each batch of queries, or one for all."""
+    shared = heads_shared(outer, array.shape[:-2])
+    return _batched(np.repeat(array, shared, axis=-3) if shared > 1 else array, outer)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ...ir import GraphError
+from ...ir import GraphError, Shape
+from ...ops import heads_shared
 from ...passes import Domain, FusedGraph, Group
 from .expressions import TritonWriter, literal
 from .functions import Schedule, TritonFunction, indented, launcher
@@ -60,14 +61,19 @@ def write_attention(fused: FusedGraph, group: Group) -> TritonFunction:
     before = []
     for letter, name, tensor in zip("qkv", names, tensors, strict=False):
         apart = f"{name}.transpose(-3, -2)" if letter in turned else name
+        batches_of = _batches(tensor.shape, letter in turned)
+        shared = heads_shared(_batches(q.shape, "q" in turned), batches_of)
+        if shared > 1:
+            apart += f".repeat_interleave({shared}, -3)"
         rows = queries if letter == "q" else keys
         wide = ", ".join([*outer, rows, writer.size(tensor.shape[-1])])
         before.append(f"{name} = {apart}.expand({wide}).contiguous()")
     seen = f"columns < {keys}"
     end = keys
     if node.settings["causal"]:
-        end = f"min({keys}, (at % high + 1) * ROWS)"
-        seen = f"({seen}) & (columns <= rows)"
+        ahead = f" + {node.settings['ahead']}" if node.settings["ahead"] else ""
+        end = f"min({keys}, (at % high + 1) * ROWS{ahead})"
+        seen = f"({seen}) & (columns <= rows{ahead})"
     mask = []
     if len(tensors) > 3:
         wide = ", ".join([*outer, queries, keys])
@@ -132,6 +138,11 @@ def write_attention(fused: FusedGraph, group: Group) -> TritonFunction:
         before=before,
         turned=result.name if "y" in turned else "",
     )
+
+
+def _batches(shape: Shape, is_turned: bool) -> Shape:
+    """Return the axes before rows and columns, heads last."""
+    return (*shape[:-3], shape[-2]) if is_turned else shape[:-2]
 
 
 def _power(extent: int) -> int:
