@@ -13,6 +13,7 @@ from opkit.testing.cases.cases import LIST_LENGTH, Shape
 from opkit.testing.cases.pooling_cases import POOLING_CASES
 from opkit.testing.cases.quantising_cases import QUANTISING_CASES
 from opkit.testing.cases.resizing_cases import RESIZING_CASES
+from opkit.testing.cases.routing_cases import ROUTING_CASES
 from opkit.testing.cases.together import (
     POSITIVE,
     PROBABILITY,
@@ -40,6 +41,7 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
     **POOLING_CASES,
     **QUANTISING_CASES,
     **RESIZING_CASES,
+    **ROUTING_CASES,
     "ada_layer_norm_grad": tuple(
         Together(
             (

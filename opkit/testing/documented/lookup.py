@@ -20,6 +20,8 @@ from opkit.testing.documented import (
     quantising,  # noqa: F401
     reductions,  # noqa: F401
     resizing,  # noqa: F401
+    rotary,  # noqa: F401
+    routing,  # noqa: F401
     softmax,  # noqa: F401
     vision,  # noqa: F401
 )
