@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from opkit.executor.choose import EXECUTORS, open_executor
     from opkit.executor.crew import Crew, Executor
     from opkit.executor.here import HereExecutor
+    from opkit.executor.hiding import can_hide_files
     from opkit.executor.local import Cage, LocalExecutor, bare
     from opkit.executor.plain import Plain, plain_array, plain_value, read_array, read_value
     from opkit.executor.records import plain_error, read_error
@@ -40,6 +41,7 @@ __all__ = [
     "Plain",
     "Work",
     "bare",
+    "can_hide_files",
     "folder_of",
     "open_executor",
     "plain_array",
@@ -65,6 +67,7 @@ _HOMES = {
     "Plain": "plain",
     "Work": "work",
     "bare": "local",
+    "can_hide_files": "hiding",
     "folder_of": "work",
     "open_executor": "choose",
     "plain_array": "plain",

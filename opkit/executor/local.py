@@ -129,7 +129,8 @@ class LocalCrew(Crew):
         text = pickle.dumps((work.begin, work.setup, dict(places)))
         form = "pickle" if self._answers is None else "record"
         form = "plain" if self._answers is Plain else form
-        self._hello = pickle.dumps((list(sys.path), form, text))
+        hidden = (tuple(work.hidden), tuple(places.values()))
+        self._hello = pickle.dumps((list(sys.path), form, hidden, text))
         self._seconds = work.seconds
         self._most_bytes = work.most_bytes
         self._workers = workers

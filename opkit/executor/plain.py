@@ -63,7 +63,9 @@ def _tagged(value: Plain, buffers: list[memoryview]) -> Any:
     if isinstance(value, complex):
         return ["complex", value.real, value.imag]
     if isinstance(value, (bytes, bytearray, memoryview, PickleBuffer)):
-        buffers.append(memoryview(value).cast("B"))
+        view = memoryview(value)
+        # Nothing is no sequence of bytes to Python where it has a shape.
+        buffers.append(view.cast("B") if view.nbytes else memoryview(b""))
         return ["bytes" if isinstance(value, bytes) else "buffer", len(buffers) - 1]
     raise TypeError(f"a value of type {type(value).__name__} goes to no other process")
 
@@ -136,10 +138,18 @@ def read_array(value: Plain) -> np.ndarray[Any, Any]:
         mark, dtype, shape, data = value
         if mark != _ARRAY or np.dtype(dtype).hasobject:
             raise ValueError("no array of numbers")
+        if not len(data):
+            return np.zeros(_empty(shape), np.dtype(dtype))
         array: np.ndarray[Any, Any] = np.frombuffer(data, np.dtype(dtype)).reshape(shape)
         return array if array.flags.writeable and array.flags.aligned else array.copy()
     except (TypeError, ValueError, MemoryError) as error:
         raise ValueError(f"no array: {error}") from error
+
+
+def _empty(shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, tuple) or 0 not in shape:
+        raise ValueError("no shape of nothing")
+    return shape
 
 
 def plain_value(value: Any) -> Plain:

@@ -88,6 +88,9 @@ class Work:
     """The declared type of the results, for workers that run code which is not opkit's: what comes
     out of their processes is read as that and as nothing else; see `records`. `Plain`: as plain
     values, which whoever asks checks. None: they are pickled, by workers that are trusted."""
+    hidden: tuple[Path, ...] = ()
+    """Files and folders that workers cannot read, where the system can hide them; see `hiding`. The
+    folders that they are given stay readable."""
     most_bytes: int = 1 << 30
     """Of the results that a process gives at a time; one that gives more is ended. They are held in
     memory here: only of a worker that is trusted, or whose results are known, are more taken."""

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 from opkit.errors import OpkitError, Terminated
+from opkit.executor.hiding import hide_files
 from opkit.executor.messages import packed, send
 from opkit.executor.plain import to_bytes
 from opkit.executor.records import plain_error, plain_record
@@ -54,9 +55,11 @@ def _run(pipe_number: int, mark_number: int) -> None:
     ready: list[tuple[int, bytes]] = []
     run = None
     try:
-        path, form, text = pickle.loads(pipe.recv_bytes())
+        path, form, (hidden, kept), text = pickle.loads(pipe.recv_bytes())
         pack_all, pack = _FORMS[form]
         sys.path[:] = path
+        if hidden:
+            hide_files(hidden, but=kept)
         begin, setup, folders = pickle.loads(text)
         try:
             run = begin(setup, folders)

@@ -62,19 +62,27 @@ class LibraryApart:
     It ends with `close`, and with this process.
     """
 
-    def __init__(self, folder: Path, chip: str, *, timeout_seconds: float = 0.0) -> None:
+    def __init__(
+        self, folder: Path, chip: str, *, timeout_seconds: float = 0.0, hidden: Sequence[Path] = ()
+    ) -> None:
         """Open the library there.
 
         Args:
             folder: the artifact folder.
             chip: what the process starts with; a launch runs on what is configured here by then.
             timeout_seconds: how long a launch may go on without progress; 0: for ever.
+            hidden: what says which results are right, and cannot be read there.
         Raises:
             OpkitError: as `runtime.open`; the process ends as soon as the library is loaded.
         """
         folders = {"artifact": folder_of(folder)}
         setup = (chip, timeout_seconds)
-        work = Work(_begin, setup, folders, answers=Plain, most_bytes=_MOST_BYTES)
+        work = Work(
+            *(_begin, setup, folders),
+            answers=Plain,
+            hidden=tuple(hidden),
+            most_bytes=_MOST_BYTES,
+        )
         self._crew = LocalExecutor(1).open(work)
         self._changed: list[str] = []
         self._ask(None)

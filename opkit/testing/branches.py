@@ -10,7 +10,6 @@ meaning, and a word that is 0, 1, a multiple of 8 or another number is another s
 from __future__ import annotations
 
 import math
-import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ from opkit.testing.cases import (
     works_by_row,
 )
 from opkit.testing.numbers import Input
+from opkit.testing.tiling_names import branches_by_data
 
 if TYPE_CHECKING:
     from opkit.toolchain import Project
@@ -44,7 +44,6 @@ _MOST_BYTES = 1 << 26
 """Of the inputs of a case that is made for a tiling key."""
 _SECONDS = 120.0
 """What the host code of one combination of data types may take for all shapes."""
-_BY_DATA = re.compile(r"\b(?:if|switch)\s*\([^;{}]*\b[tT]iling\w*\s*(?:\.|->)")
 _MOST_FOR_DATA = 4
 """Cases for tiling data alone, of a combination of data types."""
 # Several rows a core first: more of the branch runs.
@@ -118,10 +117,10 @@ def names_branches(project: Project, spec: OpSpec) -> bool:
     source = project.kernel_source(spec)
     if not source.is_file():
         return False
-    texts = included_texts(source.read_text(errors="replace"), source.parent, ())
-    return any(
-        "TILING_KEY" in text or "ASCENDC_TPL" in text or _BY_DATA.search(text) for text in texts
-    )
+    texts = tuple(included_texts(source.read_text(errors="replace"), source.parent, ()))
+    if any("TILING_KEY" in text or "ASCENDC_TPL" in text for text in texts):
+        return True
+    return branches_by_data(texts)
 
 
 def with_every_branch(

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import opkit
 from opkit import runtime
 from opkit.errors import UsageError
 from opkit.executor import Executor, Lost, Work, folder_of
@@ -149,7 +150,24 @@ def _library(setup: _Begin, folders: Mapping[str, Path]) -> Library:
     if setup.together:
         return runtime.open(folders["artifact"])
     timeout = setup.timeout_seconds
-    return LibraryApart(folders["artifact"], setup.chip, timeout_seconds=timeout)
+    hidden = hidden_files(folders["project"], folders["project"] / setup.package)
+    return LibraryApart(folders["artifact"], setup.chip, timeout_seconds=timeout, hidden=hidden)
+
+
+def hidden_files(root: Path, package: Path) -> list[Path]:
+    """Return what a project says of its right results, in Python or as data of its tests.
+
+    Args:
+        root: the project's folder.
+        package: where its golden.py lies.
+    """
+    # References that cases name lie beside the command's own folder.
+    places = {path.resolve() for path in (root, package, Path())}
+    opkits = Path(opkit.__file__).resolve().parent
+    found = [
+        file for place in places if not place.is_relative_to(opkits) for file in place.glob("*.py")
+    ]
+    return [*found, *(place / "__pycache__" for place in places), root / "tests"]
 
 
 class _Judge:
@@ -178,6 +196,7 @@ class _Judge:
                     self._standards[case.kernel],
                     pictures=setup.pictures,
                     keep=setup.keep,
+                    golden_seconds=setup.timeout_seconds or None,
                 )
         except LaunchLost as error:
             return error.lost

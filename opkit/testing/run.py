@@ -183,9 +183,16 @@ def run_case(
     *,
     pictures: bool = False,
     keep: int = 8,
+    golden_seconds: float | None = None,
 ) -> CaseResult:
-    """Run one case and judge it; arguments and errors as `run_cases`."""
-    attempt = partial(_attempt, library, case, spec, golden, standard, pictures, keep)
+    """Run one case and judge it; arguments and errors as `run_cases`.
+
+    Args:
+        golden_seconds: what each call of the golden may take; None: as long as it likes.
+    """
+    attempt = partial(
+        _attempt, library, case, spec, golden, standard, pictures, keep, golden_seconds
+    )
     result = _launch_and_judge(attempt, case, spec)
     if result.verdict is Verdict.FAIL and _passes_rounded(attempt):
         note = (
@@ -259,6 +266,7 @@ def _attempt(
     standard: Standard,
     pictures: bool,
     keep: int,
+    golden_seconds: float | None,
 ) -> CaseResult:
     """Return what came of one launch; a fault is raised."""
     start = time.perf_counter()
@@ -276,7 +284,8 @@ def _attempt(
     seconds = time.perf_counter() - start
     try:
         rule = case_standard(case, standard)
-        reference = find_reference(case, spec, golden, wants_second=rule.needs_second)
+        second = rule.needs_second
+        reference = find_reference(case, spec, golden, wants_second=second, seconds=golden_seconds)
         if reference is None:
             message = _no_reference(case, spec, golden)
             return CaseResult(case, Verdict.NO_REFERENCE, (), message, seconds)

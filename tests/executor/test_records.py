@@ -134,6 +134,20 @@ def test_plain_values_come_out_as_they_were() -> None:
     assert found.flags.aligned
 
 
+# An empty output ended the command as a bug of opkit's.
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 1 << 40), (), (1,)])
+def test_arrays_of_nothing_and_of_one_come_out_as_they_were(shape: tuple[int, ...]) -> None:
+    array = np.ones(shape, np.int8)
+    found = read_array(through_a_pipe(plain_array(array)))
+    assert (found.shape, found.dtype) == (array.shape, array.dtype)
+    np.testing.assert_array_equal(found, array)
+
+
+def test_an_array_without_bytes_has_a_shape_without_elements() -> None:
+    with pytest.raises(ValueError):
+        read_array(through_a_pipe(("\0array", "<f4", (3,), b"")))
+
+
 def message(header: bytes, rest: bytes = b"") -> bytes:
     return b"opk\1" + len(header).to_bytes(8, "little") + header + rest
 

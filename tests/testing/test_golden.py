@@ -11,7 +11,7 @@ import pytest
 
 from opkit.errors import OperatorError
 from opkit.schema import OpSpec
-from opkit.testing import Golden, load_golden
+from opkit.testing import Golden, default_cases, find_reference, load_golden, make_inputs
 
 WriteGolden = Callable[[str], Path]
 
@@ -105,3 +105,27 @@ def test_overflow_in_a_reference_warns_nobody(
     golden = loaded(write_golden("import numpy as np\ndef scale(x): return np.exp(x)"))
     golden.reference("scale", [np.array([1e4])], attrs={})
     assert len(recwarn) == 0
+
+
+# It ran for 120 s and ten times the limit of a launch, and was then said to be the kernel's.
+@pytest.mark.parametrize("loop", ["while True: pass", "time.sleep(1000)"])
+def test_a_function_that_gives_no_result_is_the_users_error(
+    write_golden: WriteGolden, scale: OpSpec, loop: str
+) -> None:
+    golden = loaded(write_golden(f"import time\ndef scale(x, *, factor):\n    {loop}"))
+    (case, *_) = default_cases(scale)
+    reference = find_reference(case, scale, golden, wants_second=False, seconds=0.2)
+    assert reference is not None
+    with pytest.raises(OperatorError, match=r"golden.py: scale: no result after 0.2 s"):
+        reference.whole(make_inputs(case))
+
+
+def test_a_rule_that_gives_no_result_is_the_users_error(
+    write_golden: WriteGolden, scale: OpSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The command itself asks for shapes, and hung.
+    monkeypatch.setattr("opkit.testing.cases.golden._RULE_SECONDS", 0.2)
+    rule = loaded(write_golden("def input_shapes(shape):\n    while True: pass")).shape_rule(scale)
+    assert rule is not None
+    with pytest.raises(OperatorError, match=r"input_shapes\(1,\) gives no result after 0.2 s"):
+        rule((1,))

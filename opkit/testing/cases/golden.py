@@ -50,7 +50,7 @@ class Golden:
         inputs = {tensor.name for tensor in spec.inputs}
 
         def rule(shape: Shape) -> Mapping[str, Shape]:
-            shapes = self._call(function, (shape,), {})
+            shapes = self._rule(name, function, shape)
             if not isinstance(shapes, Mapping):
                 raise OperatorError(
                     f"{self.path}: {name} returned {shapes!r}, expected a dict of shapes"
@@ -63,7 +63,7 @@ class Golden:
             return rule
 
         def limits(shape: Shape) -> Mapping[str, int]:
-            found = self._call(places, (shape,), {})
+            found = self._rule(f"{spec.name}_input_limits", places, shape)
             if not isinstance(found, Mapping):
                 raise OperatorError(
                     f"{self.path}: {spec.name}_input_limits returned {found!r}, expected a dict"
@@ -93,6 +93,16 @@ class Golden:
     ) -> tuple[Array, ...]:
         """Return the outputs of `<kernel>_same_precision`; as `reference`, from float32 inputs."""
         return self.reference(f"{kernel}_same_precision", inputs, attrs=attrs)
+
+    def _rule(self, name: str, function: Callable[..., object], shape: Shape) -> object:
+        try:
+            with alarm_after(_RULE_SECONDS):
+                return self._call(function, (shape,), {})
+        except TooLong as error:
+            raise OperatorError(
+                f"{self.path}: {name}{shape} gives no result after {_RULE_SECONDS:g} s",
+                help="look for endless loops in it",
+            ) from error
 
     def _call(
         self,
@@ -141,6 +151,8 @@ def load_function(name: str, folder: Path) -> Callable[..., object]:
     return found
 
 
+_RULE_SECONDS = 60.0
+"""What a rule for the shapes of inputs may take."""
 _LOAD_SECONDS = 120.0
 """What a golden.py may take to load; it may import torch on a busy machine."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +18,7 @@ import numpy as np
 
 from opkit.dtypes import DType
 from opkit.errors import OperatorError, UsageError
+from opkit.processes import TooLong, alarm_after
 from opkit.scaffold import formula_golden
 from opkit.schema import AttrValue, OpSpec
 from opkit.testing.cases import (
@@ -67,6 +69,8 @@ class Reference:
     spec: OpSpec
     golden: Golden | None
     wants_second: bool
+    seconds: float | None = None
+    """What each call of it may take; None: as long as it likes."""
 
     def whole(
         self, inputs: Sequence[Input], actual: Sequence[Array] = ()
@@ -201,6 +205,33 @@ class Reference:
         return tuple(np.zeros(0) if is_unsaid(one) else one for one in self._golden(wide))
 
     def _golden(self, wide: Sequence[Input], actual: Sequence[Array] = ()) -> tuple[Array, ...]:
+        with self._limited():
+            return self._given(wide, actual)
+
+    @contextmanager
+    def _limited(self) -> Iterator[None]:
+        """End what never comes back, by name; of a call into C, the process with it."""
+        from opkit import runtime
+
+        if self.seconds is None:
+            yield
+            return
+        try:
+            with alarm_after(self.seconds), runtime.time_limit(self.seconds, counts_host=True):
+                yield
+        except TooLong as error:
+            raise OperatorError(
+                f"{self._name}: no result after {self.seconds:g} s",
+                help="look for endless loops in it; --timeout SECONDS is its limit, too, 0: none",
+            ) from error
+
+    @property
+    def _name(self) -> str:
+        if self.case.golden or self.golden is None:
+            return f"the reference {self.case.golden}"
+        return f"{self.golden.path}: {self.case.kernel}"
+
+    def _given(self, wide: Sequence[Input], actual: Sequence[Array]) -> tuple[Array, ...]:
         case = self.case
         attrs = {name: in_single_precision(value) for name, value in case.attrs}
         if case.golden and is_expression(case.golden):
@@ -226,6 +257,10 @@ class Reference:
 
     def _second(self, inputs: Sequence[Input]) -> tuple[Array, ...]:
         """Return results of the operator's own precision: computed in float32, rounded to it."""
+        with self._limited():
+            return self._given_in_single(inputs)
+
+    def _given_in_single(self, inputs: Sequence[Input]) -> tuple[Array, ...]:
         case = self.case
         single = [
             _single(widen_input(value, dtype), dtype)
@@ -254,12 +289,21 @@ class Reference:
 
 
 def find_reference(
-    case: Case, spec: OpSpec, golden: Golden | None, *, wants_second: bool
+    case: Case,
+    spec: OpSpec,
+    golden: Golden | None,
+    *,
+    wants_second: bool,
+    seconds: float | None = None,
 ) -> Reference | None:
-    """Return the references of a case, None where nothing says what its result should be."""
+    """Return the references of a case, None where nothing says what its result should be.
+
+    Args:
+        seconds: what each call of them may take; None: as long as it likes.
+    """
     if not case.golden and (golden is None or not golden.has(case.kernel)):
         return None
-    return Reference(case, spec, golden, wants_second)
+    return Reference(case, spec, golden, wants_second, seconds)
 
 
 def in_single_precision(value: AttrValue) -> AttrValue:
