@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from opkit.testing.apart import hidden_files
     from opkit.testing.assertion import assert_close, assert_outputs
     from opkit.testing.branches import (
         Untaken,
@@ -183,6 +184,7 @@ __all__ = [
     "find_standard",
     "formulas_of",
     "fuzz",
+    "hidden_files",
     "html_report",
     "in_single_precision",
     "is_expression",
@@ -232,6 +234,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
+        "apart": ("hidden_files",),
         "assertion": (
             "assert_close",
             "assert_outputs",

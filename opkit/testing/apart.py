@@ -7,11 +7,12 @@ golden, the comparison and the verdict never share theirs with what they judge.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import opkit
 from opkit import runtime
 from opkit.executor import (
     NOT_OURS,
@@ -27,9 +28,10 @@ from opkit.executor import (
     read_value,
 )
 from opkit.schema import AttrValue
+from opkit.testing.cases import Case
 from opkit.testing.numbers import Array, Input
 
-__all__ = ["LaunchLost", "LibraryApart", "close_library"]
+__all__ = ["LaunchLost", "LibraryApart", "close_library", "hidden_files"]
 
 _MOST_BYTES = 1 << 36
 """Of a launch's outputs."""
@@ -132,6 +134,27 @@ class LibraryApart:
                 raise LaunchLost(Lost(NOT_OURS, 1)) from wrong
             raise error
         return found
+
+
+def hidden_files(root: Path, package: Path, cases: Iterable[Case] = ()) -> tuple[Path, ...]:
+    """Return what a project says of its right results, in Python or as data of its tests.
+
+    Args:
+        root: the project's folder.
+        package: where its golden.py lies.
+        cases: whose inputs the process makes that is not to read the rest: their files it may.
+    """
+    # References that cases name lie beside the command's own folder.
+    places = {path.resolve() for path in (root, package, Path())}
+    opkits = Path(opkit.__file__).resolve().parent
+    places = {place for place in places if not place.is_relative_to(opkits)}
+    hidden = [file for place in places for file in place.glob("*.py")]
+    hidden += [place / "__pycache__" for place in places]
+    sources = [source for case in cases for source in case.sources if source is not None]
+    tests = root / "tests"
+    if not any(source.file is not None for source in sources):
+        return (*hidden, tests)
+    return (*hidden, *tests.glob("*.py"))
 
 
 def close_library(library: object) -> None:

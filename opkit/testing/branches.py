@@ -131,6 +131,7 @@ def with_every_branch(
     rules: Mapping[str, ShapeRule | None] | None,
     *,
     seed: int = 0,
+    hidden: Sequence[Path] = (),
 ) -> tuple[tuple[Case, ...], tuple[Untaken, ...]]:
     """Return cases with more for tilings that none has, and the tiling keys that none takes then.
 
@@ -142,6 +143,7 @@ def with_every_branch(
         specs: the operators to look at.
         rules: of the operators' input shapes, by name; None: no case is added.
         seed: as `default_cases`.
+        hidden: what host code cannot read; see `hidden_files`.
     """
     asked = []
     for spec in specs:
@@ -156,7 +158,7 @@ def with_every_branch(
     added: dict[int, tuple[Case, ...]] = {}
     untaken: dict[int, Untaken] = {}
     folders = {"artifact": folder_of(artifact)}
-    work = Work(_begin, chip, folders, seconds=_SECONDS, answers=_Looked)
+    work = Work(*(_begin, chip, folders), seconds=_SECONDS, answers=_Looked, hidden=tuple(hidden))
     with LocalExecutor(1).open(work) as crew:
         for index, found in crew.stream(asked):
             if isinstance(found, _Looked):

@@ -8,12 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import opkit
 from opkit import runtime
 from opkit.errors import UsageError
 from opkit.executor import Executor, Lost, Work, folder_of
 from opkit.schema import OpSpec
-from opkit.testing.apart import LaunchLost, LibraryApart, close_library
+from opkit.testing.apart import LaunchLost, LibraryApart, close_library, hidden_files
 from opkit.testing.cases import Case, Golden, load_golden
 from opkit.testing.determinism import DeterminismResult, Setting, check_determinism
 from opkit.testing.launching import Library
@@ -152,22 +151,6 @@ def _library(setup: _Begin, folders: Mapping[str, Path]) -> Library:
     timeout = setup.timeout_seconds
     hidden = hidden_files(folders["project"], folders["project"] / setup.package)
     return LibraryApart(folders["artifact"], setup.chip, timeout_seconds=timeout, hidden=hidden)
-
-
-def hidden_files(root: Path, package: Path) -> list[Path]:
-    """Return what a project says of its right results, in Python or as data of its tests.
-
-    Args:
-        root: the project's folder.
-        package: where its golden.py lies.
-    """
-    # References that cases name lie beside the command's own folder.
-    places = {path.resolve() for path in (root, package, Path())}
-    opkits = Path(opkit.__file__).resolve().parent
-    found = [
-        file for place in places if not place.is_relative_to(opkits) for file in place.glob("*.py")
-    ]
-    return [*found, *(place / "__pycache__" for place in places), root / "tests"]
 
 
 class _Judge:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -113,7 +113,16 @@ def _library(root: Path) -> Library:
     from opkit.testing.apart import LibraryApart
 
     artifact = _artifact(root)
-    return LibraryApart(artifact.folder, artifact.chip.name)
+    return LibraryApart(artifact.folder, artifact.chip.name, hidden=_hidden(root))
+
+
+def _hidden(root: Path) -> Sequence[Path]:
+    """Return what kernels and host code of a project are not to read."""
+    from opkit.testing import hidden_files
+    from opkit.toolchain import load_project
+
+    project = load_project(root)
+    return hidden_files(project.root, project.package_dir)
 
 
 def _with_every_branch(
@@ -129,8 +138,9 @@ def _with_every_branch(
     if not specs:
         return cases
     artifact, rules = _artifact(project.root), shape_rules(specs, golden)
+    hidden = _hidden(project.root)
     cases, untaken = with_every_branch(
-        artifact.folder, artifact.chip.name, specs, cases, rules, seed=seed
+        artifact.folder, artifact.chip.name, specs, cases, rules, seed=seed, hidden=hidden
     )
     for keys in untaken:
         warnings.warn(pytest.PytestCollectionWarning(str(keys)), stacklevel=1)

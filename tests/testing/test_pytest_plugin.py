@@ -95,7 +95,7 @@ def test_a_tiling_key_that_no_case_takes_gets_a_case(
     monkeypatch.setattr(pytest_plugin, "_artifact", lambda root: artifact)
     monkeypatch.setattr(
         "opkit.testing.with_every_branch",
-        lambda folder, chip, specs, cases, rules, *, seed: ((*cases, more), (untaken,)),
+        lambda folder, chip, specs, cases, rules, **options: ((*cases, more), (untaken,)),
     )
     with pytest.warns(pytest.PytestCollectionWarning, match="no case takes the tiling key 7"):
         found = pytest_plugin._with_every_branch(loaded, cases, golden, None, 0)

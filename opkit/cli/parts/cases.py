@@ -122,15 +122,21 @@ class OpenProject:
     ) -> tuple[tuple[Case, ...], tuple[Untaken, ...]]:
         """Return cases with one more for each tiling key that none takes, and the keys that stay
         so; with files of cases none is added."""
-        from opkit.testing import chosen_operators, shape_rules, with_every_branch
+        from opkit.testing import (
+            chosen_operators,
+            hidden_files,
+            shape_rules,
+            with_every_branch,
+        )
 
         specs = self._branching(op)
         if not specs:
             return cases, ()
         artifact = self.build()
         rules = None if self.files else shape_rules(chosen_operators(self.project, op), self.golden)
+        hidden = hidden_files(self.project.root, self.project.package_dir, cases)
         return with_every_branch(
-            artifact.folder, artifact.chip.name, specs, cases, rules, seed=seed
+            artifact.folder, artifact.chip.name, specs, cases, rules, seed=seed, hidden=hidden
         )
 
     def _branching(self, op: str | None) -> list[OpSpec]:

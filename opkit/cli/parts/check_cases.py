@@ -71,13 +71,18 @@ def run_checks(
         UsageError: there are no cases, or the host code takes none.
         KernelFault: a launch ended for a reason that is opkit's and not the kernel's.
     """
+    from opkit.testing import hidden_files
+
     artifact, project = opened.build(), opened.project
     operators = tuple((spec, project.kernel_source(spec)) for spec in project.operators)
     setup = _Setup(operators, project.root, artifact.chip.name, settings, timeout_seconds)
     # What never ends, and cannot be ended from inside.
     limit = 120.0 + 10 * timeout_seconds if timeout_seconds else 0.0
     folders = {"artifact": folder_of(artifact.folder)}
-    work = Work(_begin, setup, folders, seconds=limit, answers=CheckedCase | _Refused)
+    hidden = hidden_files(project.root, project.package_dir, cases)
+    work = Work(
+        *(_begin, setup, folders), seconds=limit, answers=CheckedCase | _Refused, hidden=hidden
+    )
     refused: dict[str, OpkitError] = {}
     checked: list[CheckedCase] = []
     with LocalExecutor(1).open(work) as crew:

@@ -222,7 +222,7 @@ class Reference:
         except TooLong as error:
             raise OperatorError(
                 f"{self._name}: no result after {self.seconds:g} s",
-                help="look for endless loops in it; --timeout SECONDS is its limit, too, 0: none",
+                help="look for endless loops in it; --timeout SECONDS is its limit, too; 0: none",
             ) from error
 
     @property
