@@ -56,6 +56,8 @@ if TYPE_CHECKING:
         Value,
         computed_dimension,
         dimension,
+        fixed_shape,
+        fixed_size,
         step_size,
     )
     from .launch import (
@@ -181,6 +183,8 @@ __all__ = [
     "explain",
     "extent_cpp",
     "extent_text",
+    "fixed_shape",
+    "fixed_size",
     "formula_graph",
     "fuse",
     "generated_source",
@@ -267,6 +271,8 @@ __getattr__ = lazy_names(
             "Value",
             "computed_dimension",
             "dimension",
+            "fixed_shape",
+            "fixed_size",
             "step_size",
         ),
         "launch": (

@@ -250,11 +250,12 @@ def _number(
 ) -> float:
     settings = node.settings
     if node.operator == "constant":
-        return settings["value"]  # type: ignore[return-value]
+        number: float = settings["value"]
+        return number
     if node.operator == "extent":
         return float(evaluate(settings["extent"], sizes))
     if node.operator == "attribute":
-        value = known[str(settings["name"])]
+        value = known[settings.text("name")]
         if value is None:
             raise UsageError(f'the attribute "{settings["name"]}" is missing')
         return value  # type: ignore[no-any-return]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,7 @@ from opkit.compiler import (
     Tensor,
     TensorArgument,
     compile_kernel,
+    fixed_shape,
     prepare,
     share_launch,
     to_storage,
@@ -351,12 +353,9 @@ def size_of(tensor: Tensor) -> int:
     """Return a tensor's bytes; its sizes are fixed."""
     row = find_dtype(tensor.dtype)
     assert row is not None
-    total = row.size_bytes
-    for extent in tensor.shape:
-        total *= int(str(extent))
-    return total
+    return row.size_bytes * math.prod(fixed_shape(tensor.shape))
 
 
 def _plan_tensor(tensor: Tensor, name: str | None = None) -> PlanTensor:
-    shape = tuple(int(str(extent)) for extent in tensor.shape)
+    shape = fixed_shape(tensor.shape)
     return PlanTensor(name or tensor.name, shape, tensor.dtype, size_of(tensor))

@@ -186,10 +186,10 @@ def _formula(graph: Graph) -> str:
 
 def _expression(node: Node, operands: list[str]) -> str:
     if node.operator == "constant":
-        value = float(node.settings["value"])  # type: ignore[arg-type]
+        value = node.settings.number("value")
         return f"({value!r})" if value < 0 else repr(value)
     if node.operator == "attribute":
-        return str(node.settings["name"])
+        return node.settings.text("name")
     if node.operator in ("cast", "broadcast_to"):
         return operands[0]
     return _STEPS[node.operator].format(*operands)

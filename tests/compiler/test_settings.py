@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import opkit.compiler as oc
+from opkit.compiler.ir import Settings
 from opkit.errors import UsageError
 
 M, N, K = (oc.dimension(name) for name in "MNK")
@@ -109,3 +110,28 @@ def test_no_call_whatever_it_is_given_is_more_than_a_mistake() -> None:
         except Exception as err:
             pytest.fail(f"{text}: {err!r}")
     assert taken > 100
+
+
+def test_readers_of_settings_say_which_is_of_another_kind():
+    settings = Settings(axis=-1, start=2 * N, p="half", axes=(0, 1), none=None)
+    assert settings.integer("axis") == -1
+    assert settings.axis(3) == 2
+    assert settings.axes(2, "none") == (0, 1)
+    for read, expected in (
+        (
+            lambda: settings.integer("start"),
+            'start" is 2\\*N, expected a whole number',
+        ),
+        (lambda: settings.integer("p"), "the setting \"p\" is 'half', expected a whole number"),
+        (lambda: settings.number("p"), "expected a number"),
+        (lambda: settings.text("axis"), "expected a text"),
+        (lambda: settings.truth("axis"), "expected True or False"),
+        (lambda: settings.axis(2, "axes"), "expected one axis"),
+        (lambda: settings.axis(0), "axis -1 does not exist"),
+        (
+            lambda: settings.integer("width"),
+            '"width" is missing: there are axis, start',
+        ),
+    ):
+        with pytest.raises(UsageError, match=expected):
+            read()

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         computed_size,
         dimension,
         evaluate,
+        fixed_shape,
+        fixed_size,
         is_one,
         product,
         quotient,
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from .operator import (
         REQUIRED,
         Operator,
-        Settings,
         as_bool,
         as_first,
         as_float,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     )
     from .pieces import Piece, pieces_of
     from .rounding import HALVES, holds_all, is_rounded, rounded_to
+    from .setting_values import Settings
     from .settings import checked_settings
     from .value import Operand, Value
 
@@ -90,6 +92,8 @@ __all__ = [
     "computed_size",
     "dimension",
     "evaluate",
+    "fixed_shape",
+    "fixed_size",
     "here",
     "holds_all",
     "is_floating",
@@ -123,6 +127,8 @@ __getattr__ = lazy_names(
             "computed_size",
             "dimension",
             "evaluate",
+            "fixed_shape",
+            "fixed_size",
             "is_one",
             "product",
             "quotient",
@@ -144,7 +150,6 @@ __getattr__ = lazy_names(
         "operator": (
             "Operator",
             "REQUIRED",
-            "Settings",
             "as_bool",
             "as_first",
             "as_float",
@@ -168,6 +173,7 @@ __getattr__ = lazy_names(
             "is_rounded",
             "rounded_to",
         ),
+        "setting_values": ("Settings",),
         "settings": ("checked_settings",),
         "value": (
             "Operand",

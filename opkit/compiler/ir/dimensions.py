@@ -33,6 +33,8 @@ __all__ = [
     "computed_size",
     "dimension",
     "evaluate",
+    "fixed_shape",
+    "fixed_size",
     "is_dimension",
     "is_fixed",
     "is_one",
@@ -153,6 +155,20 @@ def evaluate(value: Dimension, sizes: Mapping[str, int]) -> int:
     if number != int(number):
         raise UsageError(f"the size {value} is {number}, which is no whole number")
     return int(number)
+
+
+def fixed_size(value: Dimension) -> int:
+    """Return a size that is known now as a number.
+
+    Raises:
+        UsageError: it is known only when the kernel is launched, or is no whole number.
+    """
+    return evaluate(value, {})
+
+
+def fixed_shape(shape: Iterable[Dimension]) -> tuple[int, ...]:
+    """Return sizes that are known now as numbers; raises as `fixed_size` does."""
+    return tuple(fixed_size(extent) for extent in shape)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -11,6 +11,7 @@ from pathlib import Path
 from opkit.errors import UsageError
 
 from .dimensions import Dimension, Shape, product, shape_text
+from .setting_values import Settings
 
 __all__ = [
     "MISTAKES",
@@ -135,9 +136,9 @@ class Node:
     location: Location | None = field(default=None, compare=False)
 
     @cached_property
-    def settings(self) -> Mapping[str, object]:
+    def settings(self) -> Settings:
         """The attributes by name."""
-        return dict(self.attributes)
+        return Settings(self.attributes)
 
     def __str__(self) -> str:
         arguments = [*self.inputs, *(f"{name}={value}" for name, value in self.attributes)]

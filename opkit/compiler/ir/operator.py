@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from opkit.dtypes import find_dtype
 from opkit.errors import UsageError
 
 from .dimensions import Dimension, Shape, broadcast_shapes, normal_axes
 from .graph import Tensor
+from .setting_values import Settings
 from .value import Value
 
 __all__ = [
@@ -27,7 +28,6 @@ __all__ = [
     "wrapped",
 ]
 
-Settings: TypeAlias = Mapping[str, Any]
 _INTEGER_ORDER = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 _REQUIRED = object()
 
@@ -67,7 +67,7 @@ class Operator:
             if self.expand is not None:
                 object.__setattr__(self, "expand", _made_of_fractions(self.expand))
 
-    def settings(self, given: Mapping[str, object]) -> dict[str, object]:
+    def settings(self, given: Mapping[str, object]) -> Settings:
         """Return all settings of a call.
 
         Raises:
@@ -79,7 +79,7 @@ class Operator:
                 f'"{self.name}" has no setting "{unknown[0]}"',
                 help=f"it has {', '.join(self.parameters) or 'none'}",
             )
-        full = {**self.parameters, **given}
+        full = Settings(self.parameters, **given)
         missing = [key for key, value in full.items() if value is _REQUIRED]
         if missing:
             raise UsageError(f'"{self.name}" needs "{missing[0]}"')
@@ -163,7 +163,7 @@ def broadcast(tensors: Sequence[Tensor], _: Settings) -> Shape:
     return broadcast_shapes(*(tensor.shape for tensor in tensors))
 
 
-def as_promoted(tensors: Sequence[Tensor], _: Settings) -> str:
+def as_promoted(tensors: Sequence[Tensor], _: Mapping[str, Any]) -> str:
     """Data type rule: the operands' common type; numbers of rank 0 do not widen a tensor's type."""
     dtype = ""
     ranked = [t for t in tensors if t.shape] or tensors
@@ -197,7 +197,7 @@ def as_bool(_: Sequence[Tensor], __: Settings) -> str:
 def reduced(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     """Shape rule of reductions."""
     shape = tensors[0].shape
-    axes = normal_axes(settings["axis"], len(shape))
+    axes = settings.axes(len(shape))
     if settings["keepdims"]:
         return tuple(1 if at in axes else extent for at, extent in enumerate(shape))
     return tuple(extent for at, extent in enumerate(shape) if at not in axes)

@@ -32,7 +32,7 @@ class Piece:
 
 def pieces_of(
     operator: str,
-    settings: Mapping[str, object],
+    settings: Mapping[str, Any],
     shapes: Sequence[Extents],
     target: Extents,
 ) -> list[Piece]:
@@ -57,18 +57,17 @@ def _steps(shape: Extents) -> list[Any]:
 
 
 def _transpose(
-    settings: Mapping[str, object], shapes: Sequence[Extents], target: Extents
+    settings: Mapping[str, Any], shapes: Sequence[Extents], target: Extents
 ) -> list[Piece]:
     (shape,) = shapes
     order = settings["axes"]
-    assert isinstance(order, tuple)
     source = _steps(shape)
     axes = zip(target, (source[at] for at in order), _steps(target), strict=True)
     return [Piece(0, 0, 0, tuple(axes))]
 
 
 def _broadcast(
-    settings: Mapping[str, object], shapes: Sequence[Extents], target: Extents
+    settings: Mapping[str, Any], shapes: Sequence[Extents], target: Extents
 ) -> list[Piece]:
     (shape,) = shapes
     lead = len(target) - len(shape)
@@ -78,24 +77,18 @@ def _broadcast(
     return [Piece(0, 0, 0, tuple(zip(target, source, _steps(target), strict=True)))]
 
 
-def _slice(
-    settings: Mapping[str, object], shapes: Sequence[Extents], target: Extents
-) -> list[Piece]:
+def _slice(settings: Mapping[str, Any], shapes: Sequence[Extents], target: Extents) -> list[Piece]:
     (shape,) = shapes
     axis, step = settings["axis"], settings["step"]
-    start: Any = settings["start"]
-    assert isinstance(axis, int) and isinstance(step, int)
+    start = settings["start"]
     source = _steps(shape)
     offset = start * source[axis]
     source[axis] *= step
     return [Piece(0, offset, 0, tuple(zip(target, source, _steps(target), strict=True)))]
 
 
-def _concat(
-    settings: Mapping[str, object], shapes: Sequence[Extents], target: Extents
-) -> list[Piece]:
+def _concat(settings: Mapping[str, Any], shapes: Sequence[Extents], target: Extents) -> list[Piece]:
     axis = settings["axis"]
-    assert isinstance(axis, int)
     steps = _steps(target)
     found: list[Piece] = []
     begin: Any = 0
@@ -107,10 +100,9 @@ def _concat(
 
 
 def _concat_slices(
-    settings: Mapping[str, object], shapes: Sequence[Extents], target: Extents
+    settings: Mapping[str, Any], shapes: Sequence[Extents], target: Extents
 ) -> list[Piece]:
     axis, cuts = settings["axis"], settings["cuts"]
-    assert isinstance(axis, int) and isinstance(cuts, tuple)
     steps = _steps(target)
     found: list[Piece] = []
     begin: Any = 0
@@ -125,10 +117,9 @@ def _concat_slices(
     return found
 
 
-def _pad(settings: Mapping[str, object], shapes: Sequence[Extents], target: Extents) -> list[Piece]:
+def _pad(settings: Mapping[str, Any], shapes: Sequence[Extents], target: Extents) -> list[Piece]:
     (shape,) = shapes
     widths = settings["widths"]
-    assert isinstance(widths, tuple)
     steps = _steps(target)
     begin = sum(before * step for (before, _), step in zip(widths, steps, strict=True))
     found = [Piece(0, 0, begin, tuple(zip(shape, _steps(shape), steps, strict=True)))]
@@ -150,7 +141,7 @@ def _pad(settings: Mapping[str, object], shapes: Sequence[Extents], target: Exte
 
 
 def _windows(
-    settings: Mapping[str, object], shapes: Sequence[Extents], target: Extents
+    settings: Mapping[str, Any], shapes: Sequence[Extents], target: Extents
 ) -> list[Piece]:
     ((_, high, wide, channels),) = shapes
     images, rows, columns, across = target

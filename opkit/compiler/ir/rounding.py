@@ -61,7 +61,7 @@ def is_rounded(name: str, producers: Mapping[str, Node]) -> bool:
             continue
         seen.add(each)
         if node.operator == "constant":
-            number: Any = node.settings["value"]
+            number = node.settings["value"]
             if rounded_to(float(number), dtype if dtype in HALVES else "bfloat16") != number:
                 return False
         elif dtype not in HALVES or node.operator not in (*_CHOOSING, "cast"):

@@ -15,6 +15,7 @@ from opkit.errors import UsageError
 
 from .dimensions import is_dimension
 from .operator import Operator
+from .setting_values import Settings
 
 __all__ = ["checked_settings"]
 
@@ -23,7 +24,7 @@ class _Unfit(Exception):
     """A value that a setting cannot have; the text says what it is expected to be."""
 
 
-def checked_settings(row: Operator, given: Mapping[str, Any], rank: int) -> dict[str, Any]:
+def checked_settings(row: Operator, given: Mapping[str, Any], rank: int) -> Settings:
     """Return all settings of a call, in the one form that its rules and kernels read: single
     numbers as pairs where pairs are wanted, axes from 0 where elements move along them.
 
@@ -34,7 +35,8 @@ def checked_settings(row: Operator, given: Mapping[str, Any], rank: int) -> dict
         UsageError: a setting is unknown, lacks or is of the wrong kind, or names an axis that does
             not exist.
     """
-    return {name: _read(row, name, value, rank) for name, value in row.settings(given).items()}
+    given = row.settings(given)
+    return Settings((name, _read(row, name, value, rank)) for name, value in given.items())
 
 
 def _read(row: Operator, name: str, value: Any, rank: int) -> Any:

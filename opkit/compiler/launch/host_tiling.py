@@ -215,13 +215,13 @@ def _scalar(
 ) -> str:
     settings = node.settings
     if node.operator == "constant":
-        value: Any = settings["value"]
+        value = settings["value"]
         return special_number(float(value)) or repr(float(value))
     if node.operator == "extent":
-        extent: Any = settings["extent"]
+        extent = settings["extent"]
         return f"static_cast<double>({_text(extent_term(extent, sizes))})"
     if node.operator == "attribute":
-        return attributes[str(settings["name"])]
+        return attributes[settings.text("name")]
     if node.operator not in _SCALARS:
         raise GraphError(
             f"{node.operator} of numbers that come with a launch is not written in host code",

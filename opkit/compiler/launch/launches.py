@@ -94,7 +94,7 @@ def _attention(stages: Stages, group: Group, sizes: Mapping[str, int]) -> tuple[
     if result.size == 0:
         return ()
     given = [sized(stages, name, sizes).shape for name in node.inputs]
-    shapes, spreads = attention_layout(given, str(node.settings["turned"]))
+    shapes, spreads = attention_layout(given, node.settings.text("turned"))
     kernel = stages.attentions[group.name]
     cores, data = attention_data(node, shapes, stages.chip)
     rooms = (Room(*room) for room in workspaces(cores, result.shape[-1], kernel.dtype))

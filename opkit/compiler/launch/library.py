@@ -9,7 +9,7 @@ from opkit import kernels
 from opkit.chips import Chip
 
 from ..codegen import KernelClass, Text, TilingValue, class_of, pack_tiling
-from ..ir import GraphError, Location, Node, normal_axes
+from ..ir import GraphError, Location, Node
 from ..ops import MOST_SORTED
 from ..passes import Group
 from ..stages import Stages
@@ -56,7 +56,7 @@ def library_launches(
 
 
 def _check_lines(node: Node, x: Sized) -> None:
-    (axis,) = normal_axes(node.settings["axis"], len(x.shape))
+    axis = node.settings.axis(len(x.shape))
     if x.shape[axis] > MOST_SORTED:
         raise GraphError(
             f"{x.shape[axis]} elements do not fit a core that sorts them: at most {MOST_SORTED}",

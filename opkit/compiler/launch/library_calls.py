@@ -19,7 +19,7 @@ from ..codegen import (
     least,
     most,
 )
-from ..ir import GraphError, Node, Tensor, normal_axes, product
+from ..ir import GraphError, Node, Tensor, product
 from ..passes import Group
 from .launch import Sized
 from .placed_moves import MOST_AXES, placed_move
@@ -144,7 +144,7 @@ def _lines(group: Group, x: Operand, results: Sequence[Operand], chip: Chip | No
             location=node.location,
             help=f"there are {', '.join(KINDS)}",
         )
-    axes = normal_axes(node.settings["axis"], len(x.shape))
+    axes = node.settings.axes(len(x.shape))
     kind = KINDS[x.dtype]
     kept: Any = 1
     is_descending = group.kind == "argmax"
@@ -156,7 +156,7 @@ def _lines(group: Group, x: Operand, results: Sequence[Operand], chip: Chip | No
             for each, result in zip(group.nodes, results, strict=True)
         }
         kept = results[0].shape[axes[0]]
-        is_descending = bool(node.settings["descending"])
+        is_descending = node.settings.truth("descending")
     elif group.kind == "whole_sum":
         function, given = "fold_lines", {"out": results[0].name}
     else:

@@ -131,7 +131,6 @@ def whole_copy(
 
 def _lookup(node: Node, operands: Sequence[Operand], tensors: tuple[str, ...]) -> Movement:
     axis = node.settings["axis"]
-    assert isinstance(axis, int)
     table, indices = operands
     size, kind = element_bytes(table.dtype), cpp_type(indices.dtype)
 

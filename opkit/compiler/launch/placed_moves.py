@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..codegen import least, most
-from ..ir import Dimension, GraphError, Node, Shape, is_one, normal_axes, product, same
+from ..ir import Dimension, GraphError, Node, Shape, is_one, product, same
 
 __all__ = ["MOST_AXES", "PlacedAxis", "PlacedMove", "placed_move"]
 
@@ -123,7 +123,7 @@ def placed_move(
     Raises:
         GraphError: the axes are too many, joined.
     """
-    (axis,) = normal_axes(node.settings["axis"], len(table))
+    axis = node.settings.axis(len(table))
     is_put = node.operator == "put_along"
     action = _GATHER if not is_put else _ADD if node.settings["add"] else _PUT
     axes = _joined(plain, table, index, axis)[::-1]

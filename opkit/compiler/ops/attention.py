@@ -59,7 +59,7 @@ def _shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
         raise UsageError(
             f"there are {len(tensors)} tensors, expected q, k, v, and a mask where there is one"
         )
-    turned, ahead = str(settings["turned"]), settings["ahead"]
+    turned, ahead = settings.text("turned"), settings["ahead"]
     if not isinstance(ahead, int) or ahead < 0:
         raise UsageError(f"ahead is {ahead}, expected a whole number from 0")
     q, k, v = (

@@ -281,7 +281,7 @@ def _constant_of(value: Value) -> float | None:
     node = next((n for n in value.builder.nodes if n.output.name == value.tensor.name), None)
     if node is None or node.operator != "constant":
         return None
-    return float(node.settings["value"])  # type: ignore[arg-type]
+    return node.settings.number("value")
 
 
 def _sign(x: Value) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,12 @@ from opkit.errors import UsageError
 from ..ir import (
     Dimension,
     Operator,
-    Settings,
     Shape,
     Tensor,
     Value,
     as_promoted,
+    fixed_shape,
+    fixed_size,
     pieces_of,
     product,
     same,
@@ -30,7 +31,9 @@ _MOST_BOXES = 32
 """That one kernel copies: each is 168 bytes of what a launch brings."""
 
 
-def _extents(shape: Shape, kernel: Shape, settings: Settings) -> tuple[Dimension, Dimension]:
+def _extents(
+    shape: Shape, kernel: Shape, settings: Mapping[str, Any]
+) -> tuple[Dimension, Dimension]:
     found = []
     pairs = [settings[name] for name in _PAIRS]
     for axis in range(2):
@@ -45,7 +48,7 @@ def _extents(shape: Shape, kernel: Shape, settings: Settings) -> tuple[Dimension
     return found[0], found[1]
 
 
-def _shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
+def _shape(tensors: Sequence[Tensor], settings: Mapping[str, Any]) -> Shape:
     x, w = (tensor.shape for tensor in tensors)
     groups = settings["groups"]
     if len(x) != 4 or len(w) != 4:
@@ -64,10 +67,10 @@ def _shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
 
 def _expand(x: Value, weight: Value, **settings: Any) -> Value:
     groups = int(settings["groups"])
-    outputs = int(str(weight.shape[0]))
+    outputs = fixed_size(weight.shape[0])
     rows, columns = _extents(x.shape, weight.shape, settings)
     cells, is_turned = patches(x, weight.shape, settings)
-    across = int(str(product(weight.shape[1:])))
+    across = fixed_size(product(weight.shape[1:]))
     if groups == 1:
         kernels = weight.reshape(outputs, across)
         places = kernels.apply("matmul", cells, transpose_b=is_turned)
@@ -80,7 +83,7 @@ def _expand(x: Value, weight: Value, **settings: Any) -> Value:
     return places.reshape(-1, outputs, rows, columns)
 
 
-def patches(x: Value, kernel: Shape, settings: Settings) -> tuple[Value, bool]:
+def patches(x: Value, kernel: Shape, settings: Mapping[str, Any]) -> tuple[Value, bool]:
     """Return what each result of a convolution reads: for each image (and group, where there are
     several) a matrix of all taps of the channels, down, and all places, across; or, as the second
     says, the other way round, where patches do not overlap and so lie in rows.
@@ -89,7 +92,7 @@ def patches(x: Value, kernel: Shape, settings: Settings) -> tuple[Value, bool]:
         UsageError: the sizes do not fit.
     """
     groups = int(settings["groups"])
-    channels, high, wide = (int(str(e)) for e in kernel[1:])
+    channels, high, wide = fixed_shape(kernel[1:])
     steps, padding, dilation = (settings[name] for name in _PAIRS)
     rows, columns = _extents(x.shape, kernel, settings)
     x = _framed(x, padding)
@@ -110,7 +113,7 @@ def patches(x: Value, kernel: Shape, settings: Settings) -> tuple[Value, bool]:
     return (x.reshape(-1, *shape) if groups == 1 else x.reshape(-1, groups, *shape)), False
 
 
-def windows(x: Value, kernel: Shape, settings: Settings, frame: int = 0) -> Value:
+def windows(x: Value, kernel: Shape, settings: Mapping[str, Any], frame: int = 0) -> Value:
     """Return what each result of a convolution reads, for images with channels last: images, rows,
     columns, and the taps row by row, each with its channels.
 
@@ -124,13 +127,13 @@ def windows(x: Value, kernel: Shape, settings: Settings, frame: int = 0) -> Valu
     steps, padding, dilation = (settings[name] for name in _PAIRS)
     images, high, wide, channels = x.shape
     counts = _extents((images, channels, high, wide), (1, channels, *kernel), settings)
-    rows, columns = (int(str(each)) for each in counts)
-    down, across = (int(str(each)) for each in kernel)
+    rows, columns = fixed_shape(counts)
+    down, across = fixed_shape(kernel)
     if (down, across) == steps == (1, 1) and not any(padding):
         return x
     given = {"kernel": (down, across), "stride": steps, "dilation": dilation}
-    depth = down * across * int(str(channels))
-    target = (int(str(images)), rows, columns, depth)
+    depth = down * across * fixed_size(channels)
+    target = (fixed_size(images), rows, columns, depth)
     if _is_one_kernel(x, target, {**given, "padding": padding}):
         return x.apply("windows", **given, padding=padding, value=frame)
     if any(padding):
@@ -146,20 +149,20 @@ def windows(x: Value, kernel: Shape, settings: Settings, frame: int = 0) -> Valu
     for axis in (2, 1):
         at = axis - 1
         parts = [
-            _strided(x, axis, tap * dilation[at], int(str(counts[at])), steps[at])
-            for tap in range(int(str(kernel[at])))
+            _strided(x, axis, tap * dilation[at], fixed_size(counts[at]), steps[at])
+            for tap in range(fixed_size(kernel[at]))
         ]
         x = parts[0] if len(parts) == 1 else x.builder.apply("concat", *parts, axis=3)
     return x
 
 
-def _is_one_kernel(x: Value, target: tuple[int, ...], settings: Settings) -> bool:
+def _is_one_kernel(x: Value, target: tuple[int, ...], settings: Mapping[str, Any]) -> bool:
     """Whether windows of an image are few enough boxes for one kernel to copy."""
-    shape = tuple(int(str(each)) for each in x.shape)
+    shape = fixed_shape(x.shape)
     return len(pieces_of("windows", settings, [shape], target)) <= _MOST_BOXES
 
 
-def unpatched(cells: Value, image: Shape, kernel: Shape, settings: Settings) -> Value:
+def unpatched(cells: Value, image: Shape, kernel: Shape, settings: Mapping[str, Any]) -> Value:
     """Return the images of `patches` from it, with what several places read added up: its gradient.
 
     Args:
@@ -167,9 +170,9 @@ def unpatched(cells: Value, image: Shape, kernel: Shape, settings: Settings) -> 
             and all places, across.
         image: images, channels, rows, columns.
     """
-    high, wide = (int(str(e)) for e in kernel[2:])
-    rows, columns = (int(str(e)) for e in _extents(image, kernel, settings))
-    channels = int(str(image[1]))
+    high, wide = fixed_shape(kernel[2:])
+    rows, columns = fixed_shape(_extents(image, kernel, settings))
+    channels = fixed_size(image[1])
     x = cells.reshape(-1, channels, high, wide, rows, columns)
     for at, taps in ((0, high), (1, wide)):
         parts = []
@@ -180,7 +183,7 @@ def unpatched(cells: Value, image: Shape, kernel: Shape, settings: Settings) -> 
     return _unframed(x, 2, image[2:], settings["padding"])
 
 
-def unwindowed(cells: Value, image: Shape, settings: Settings) -> Value:
+def unwindowed(cells: Value, image: Shape, settings: Mapping[str, Any]) -> Value:
     """Return the images of the operator `windows` from what it gives, with what several places read
     added up: its gradient.
 
@@ -213,12 +216,12 @@ def _at(x: Value, axis: int, place: int) -> Value:
 
 
 def _back(
-    part: Value, axis: int, tap: int, at: int, extent: Dimension, settings: Settings
+    part: Value, axis: int, tap: int, at: int, extent: Dimension, settings: Mapping[str, Any]
 ) -> Value:
     """Return what one tap reads, back where it lies along an axis of the framed image."""
     steps, padding, dilation = (settings[name][at] for name in _PAIRS)
     apart = spaced(part, axis, steps)
-    return placed(apart, axis, tap * dilation, int(str(extent)) + 2 * padding)
+    return placed(apart, axis, tap * dilation, fixed_size(extent) + 2 * padding)
 
 
 def _added(parts: Sequence[Value]) -> Value:
@@ -232,14 +235,14 @@ def _unframed(x: Value, first: int, extents: Sequence[Dimension], padding: Seque
     """Return an image without its frame; its rows are the axis `first`."""
     for at, width in enumerate(padding):
         if width:
-            stop = width + int(str(extents[at]))
+            stop = width + fixed_size(extents[at])
             x = x.apply("slice", axis=first + at, start=width, stop=stop, step=1)
     return x
 
 
 def spaced(x: Value, axis: int, step: int) -> Value:
     """Return elements `step` apart along an axis, with zeros between them."""
-    shape, count = x.shape, int(str(x.shape[axis]))
+    shape, count = x.shape, fixed_size(x.shape[axis])
     if step > 1 and count > 1:
         x = x.reshape(*shape[:axis], count, 1, *shape[axis + 1 :])
         widths = tuple((0, step - 1 if at == axis + 1 else 0) for at in range(x.ndim))
@@ -251,7 +254,7 @@ def spaced(x: Value, axis: int, step: int) -> Value:
 
 def placed(x: Value, axis: int, start: int, extent: int) -> Value:
     """Return `extent` elements along an axis: a tensor's from `start` on, zeros around them."""
-    count = int(str(x.shape[axis]))
+    count = fixed_size(x.shape[axis])
     if start == 0 and count == extent:
         return x
     around = (start, extent - start - count)

@@ -18,7 +18,6 @@ from ..ir import (
     Value,
     as_first,
     is_one,
-    normal_axes,
     same,
     shape_text,
 )
@@ -67,7 +66,7 @@ def _axis(x: Tensor, index: Tensor, settings: Settings) -> int:
             if lacks > 0
             else "leave out axes of the places",
         )
-    return normal_axes(settings["axis"], len(x.shape))[0]
+    return settings.axis(len(x.shape))
 
 
 def _np_taken(x: Any, index: Any, axis: int) -> Any:

@@ -40,7 +40,7 @@ def _checked(tensors: Sequence[Tensor], settings: Settings) -> int:
     (x,) = tensors
     if x.dtype not in (*_SORTED, *_WIDE):
         raise UsageError(f"{x.dtype} is not ordered", help=f"there are {', '.join(_SORTED)}")
-    return normal_axes(settings["axis"], len(x.shape))[0]
+    return settings.axis(len(x.shape))
 
 
 def _sorted_shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:

@@ -41,7 +41,7 @@ def _cast_dtype(_: Sequence[Tensor], settings: Settings) -> str:
     from opkit.dtypes import find_dtype
     from opkit.errors import UsageError
 
-    row = find_dtype(str(settings["dtype"]))
+    row = find_dtype(settings.text("dtype"))
     if row is None:
         raise UsageError(f'there is no data type "{settings["dtype"]}"')
     return row.name

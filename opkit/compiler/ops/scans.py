@@ -47,14 +47,14 @@ def _counted(_: Sequence[Tensor], settings: Settings) -> Shape:
 
 
 def _count_dtype(_: Sequence[Tensor], settings: Settings) -> str:
-    dtype = str(settings["dtype"])
+    dtype = settings.text("dtype")
     if dtype not in _COUNTED:
         raise UsageError(f"{dtype} is not counted in", help=f"there are {', '.join(_COUNTED)}")
     return dtype
 
 
 def _first_shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
-    normal_axes(settings["axis"], len(tensors[0].shape))
+    settings.axes(len(tensors[0].shape))
     return tensors[0].shape
 
 
@@ -178,7 +178,7 @@ def _grad_cumsum(grad: Value, x: Value, y: Value, axis: int) -> Sequence[Value |
 
 
 def _summed_shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
-    axes = normal_axes(settings["axis"], len(tensors[0].shape))
+    axes = settings.axes(len(tensors[0].shape))
     return tuple(1 if at in axes else extent for at, extent in enumerate(tensors[0].shape))
 
 

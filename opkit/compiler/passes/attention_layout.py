@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ir import Graph, Node, Value
+from ..ir import Graph, Node, Value, fixed_size
 from ..ops import heads_shared
 from .rewrite import Rebuilder
 
@@ -79,4 +79,4 @@ def _is_turn(node: Node, heads_at: int) -> bool:
     if not all(isinstance(extent, int) for extent in sizes):
         return False
     # From row to row of a head lie all heads.
-    return int(str(sizes[heads_at])) * int(str(sizes[-1])) <= _LONGEST
+    return fixed_size(sizes[heads_at]) * fixed_size(sizes[-1]) <= _LONGEST

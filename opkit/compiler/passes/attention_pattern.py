@@ -292,7 +292,7 @@ def _number(graph: Graph, name: str) -> float | None:
         node = graph.producers.get(node.inputs[0])
     if node is None or node.operator != "constant":
         return None
-    return float(node.settings["value"])  # type: ignore[arg-type]
+    return node.settings.number("value")
 
 
 def _through_views(graph: Graph, name: str, *, is_guarded: bool = False) -> str:

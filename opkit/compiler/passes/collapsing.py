@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir import Graph, Node, Shape, Value, is_one, normal_axes, product, same
+from ..ir import Graph, Node, Shape, Value, is_one, product, same
 from ..ops import OPERATORS
 from .rewrite import Rebuilder
 
@@ -57,8 +57,8 @@ class _Collapser(Rebuilder):
         return result.reshape(*shape)
 
     def _is_of_rows(self, node: Node, value: Value) -> bool:
-        axes = normal_axes(node.settings["axis"], value.ndim)
-        return bool(node.settings["keepdims"]) and axes == (value.ndim - 1,)
+        axes = node.settings.axes(value.ndim)
+        return node.settings.truth("keepdims") and axes == (value.ndim - 1,)
 
     def _is_restored(self, value: Value) -> bool:
         """Whether a value is one of two axes in another shape, its last axis kept."""

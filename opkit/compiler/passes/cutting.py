@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..ir import Graph, Node, Tensor, Value, is_one
+from ..ir import Graph, Node, Tensor, Value, fixed_size, is_one
 from ..ops import OPERATORS
 from .rewrite import Rebuilder
 
@@ -44,10 +44,10 @@ def _picks_few(graph: Graph, node: Node) -> bool:
     producer = graph.producers.get(source.name)
     if producer is None or not _is_elementwise(producer):
         return False
-    axis = _int(node.settings["axis"])
+    axis = node.settings.integer("axis")
     count, extent = places.shape[axis], source.shape[axis]
     is_known = isinstance(count, int) and isinstance(extent, int)
-    return is_known and _FEW * _int(count) <= _int(extent)
+    return is_known and _FEW * fixed_size(count) <= fixed_size(extent)
 
 
 def _hoist_slices(graph: Graph) -> Graph:
@@ -131,7 +131,7 @@ class _Picker(Rebuilder):
         if node.output.name not in self._picked:
             return None
         rank = len(node.output.shape)
-        axis = _int(node.settings["axis"]) % rank
+        axis = node.settings.axis(rank)
         if len(self._tables(node.inputs[0], axis - rank)) > _MOST_TABLES:
             return None
         known: dict[str, Value] = {}
@@ -185,8 +185,8 @@ class _Cutter(Rebuilder):
         if not _is_cut(node) or name not in self._cut_only:
             return None
         rank = len(node.output.shape)
-        axis = _int(node.settings["axis"]) % rank
-        start, stop = _int(node.settings["start"]), _int(node.settings["stop"])
+        axis = node.settings.axis(rank)
+        start, stop = node.settings.integer("start"), node.settings.integer("stop")
         return self.part(name, axis - rank, start, stop)
 
     def part(self, name: str, axis: int, start: int, stop: int) -> Value:
@@ -221,7 +221,7 @@ class _Joiner(Rebuilder):
         if node.operator == "concat":
             if node.output.name in self._joined_only:
                 rank = len(node.output.shape)
-                axis = _int(node.settings["axis"]) % rank - rank
+                axis = node.settings.axis(rank) - rank
                 self._parts[node.output.name] = (axis, tuple(inputs))
             return None
         found = [self._parts[name] for name in node.inputs if name in self._parts]
@@ -234,7 +234,7 @@ class _Joiner(Rebuilder):
             return self._together(node, axis, results)
         if not _is_elementwise(node):
             return None
-        sizes = [_int(part.shape[axis]) for part in parts]
+        sizes = [fixed_size(part.shape[axis]) for part in parts]
         operands = [
             self._operand(name, value, axis, sizes)
             for name, value in zip(node.inputs, inputs, strict=True)
@@ -277,7 +277,3 @@ def cut(value: Value, axis: int, start: int, stop: int) -> Value:
 
 def _varies(tensor: Tensor, axis: int) -> bool:
     return len(tensor.shape) >= -axis and not is_one(tensor.shape[axis])
-
-
-def _int(value: object) -> int:
-    return int(str(value))

@@ -14,7 +14,6 @@ from ..ir import (
     Value,
     is_floating,
     is_one,
-    normal_axes,
     same,
 )
 from ..ops import OPERATORS, count_up
@@ -279,7 +278,7 @@ def _kept(node: Node, source: Value, value: Value) -> Value:
     """Return a reduction's value with the axes that it lost, of extent 1."""
     if node.settings["keepdims"]:
         return value
-    axes = normal_axes(node.settings["axis"], source.ndim)
+    axes = node.settings.axes(source.ndim)
     shape = tuple(1 if at in axes else e for at, e in enumerate(source.shape))
     return value.reshape(*shape)
 

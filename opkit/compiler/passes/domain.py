@@ -15,8 +15,8 @@ from ..ir import (
     Shape,
     Tensor,
     broadcast_shapes,
+    fixed_size,
     is_one,
-    normal_axes,
     product,
     same,
 )
@@ -215,7 +215,7 @@ def with_long_batches(domain: Domain) -> Domain:
         if not any(turned(varies)[: rows + 1]):
             continue
         size = product(e for e, v in zip(extents, varies, strict=True) if v)
-        whole = Window(name, 0, (), int(str(size)))
+        whole = Window(name, 0, (), fixed_size(size))
         windows[name] = replace(domain.windows.get(name, whole), strides=strides)
     return Domain(
         turned(domain.extents),
@@ -246,7 +246,7 @@ def _reduced_axes(graph: Graph, nodes: Sequence[Node], rank: int) -> frozenset[i
             continue
         (source,) = graph.inputs_of(node)
         lead = rank - len(source.shape)
-        axes = normal_axes(node.settings["axis"], len(source.shape))
+        axes = node.settings.axes(len(source.shape))
         own = frozenset(at + lead for at in axes if not is_one(source.shape[at]))
         if found is not None and own != found:
             raise UnfusableError("its reductions run along different axes")

@@ -18,7 +18,6 @@ from ..ir import (
     is_floating,
     is_one,
     is_rounded,
-    normal_axes,
     wrapped,
 )
 from ..ops import OPERATORS, reduce_whole
@@ -120,9 +119,9 @@ def _is_plain(graph: Graph, node: Node, fractions_only: bool) -> bool:
     (source,) = graph.inputs_of(node)
     if fractions_only and _reduces_whole(source.dtype):
         return False
-    axes = normal_axes(node.settings["axis"], len(source.shape))
+    axes = node.settings.axes(len(source.shape))
     is_needed = not all(is_one(source.shape[at]) for at in axes)
-    is_kept = bool(node.settings["keepdims"]) and node.settings["axis"] == axes
+    is_kept = node.settings.truth("keepdims") and node.settings["axis"] == axes
     return is_kept and len(_runs(axes)) == 1 and is_needed
 
 
@@ -149,7 +148,7 @@ def _expanded(work: Rebuilder, node: Node, inputs: Sequence[Value], fractions_on
 def _keeping(node: Node, value: Value, fractions_only: bool) -> Value:
     """Return a reduction as one for each run of neighbouring axes, all keeping the rank."""
     shape = value.shape
-    axes = normal_axes(node.settings["axis"], value.ndim)
+    axes = node.settings.axes(value.ndim)
     is_whole = fractions_only and _reduces_whole(value.dtype)
     if node.operator == "sum" and value.dtype == "bool" and not is_whole:
         value = value.astype("int32")
@@ -260,8 +259,7 @@ class _Simplifier(Rebuilder):
         node = self.node_of(value)
         if node is None or node.operator != "constant":
             return None
-        number: Any = node.settings["value"]
-        return number  # type: ignore[no-any-return]
+        return node.settings["value"]  # type: ignore[no-any-return]
 
     def is_once(self, node: Node, index: int) -> bool:
         """Whether only this node reads its operand."""
@@ -490,12 +488,12 @@ _IN_LOOPS = ("elementwise", "reduction")
 
 def _transpose(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
     (x,) = inputs
-    axes: Any = node.settings["axes"]
+    axes = node.settings["axes"]
     if tuple(axes) == tuple(range(x.ndim)):
         return x
     inner = work.node_of(x)
     if inner is not None and inner.operator == "transpose":
-        before: Any = inner.settings["axes"]
+        before = inner.settings["axes"]
         return work_value(work, inner.inputs[0]).transpose(*(before[at] for at in axes))
     return None
 
@@ -512,13 +510,13 @@ def _matmul(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | N
         inner = work.node_of(operands[index])
         if inner is None or inner.operator != "transpose":
             continue
-        axes: Any = inner.settings["axes"]
+        axes = inner.settings["axes"]
         rank = len(axes)
         if tuple(axes) == (*range(rank - 2), rank - 1, rank - 2):
             operands[index] = work_value(work, inner.inputs[0])
             flags[flag] = not flags[flag]
             changed = True
-    dtype: Any = node.settings["dtype"]
+    dtype = node.settings["dtype"]
     if work.fast_math and _is_cast_behind(work.graph, node.output):
         # The cube adds up in float32: a cast of the result takes the sums, not what rounds them.
         dtype, changed = "float32", True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..ir import Graph, Node, Value, normal_axes
+from ..ir import Graph, Node, Value
 from ..ops import OPERATORS
 from .rewrite import Rebuilder
 
@@ -87,7 +87,7 @@ class _Sharer(Rebuilder):
         is_narrow = source.dtype in ("float16", "bfloat16") and node.operator == "sum"
         if source.dtype not in ("float32", "float16", "bfloat16") or (is_narrow and not is_rounded):
             return None
-        axes = normal_axes(node.settings["axis"], len(shape))
+        axes = node.settings.axes(len(shape))
         before, behind = math.prod(shape[: axes[0]]), math.prod(shape[axes[-1] + 1 :])
         length = math.prod(shape) // (before * behind)
         units = before * -(-behind // _COLUMNS)

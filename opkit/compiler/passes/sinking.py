@@ -13,7 +13,7 @@ from typing import Any
 
 from opkit.dtypes import find_dtype
 
-from ..ir import Graph, Node, Shape, Tensor, Value, is_one, normal_axes
+from ..ir import Graph, Node, Settings, Shape, Tensor, Value, is_one, normal_axes
 from ..ops import OPERATORS
 from .rewrite import Rebuilder
 
@@ -53,7 +53,7 @@ class _Sinker(Rebuilder):
         row = OPERATORS[node.operator]
         if row.kind == "elementwise":
             return self._elementwise(node, inputs)
-        settings = dict(node.attributes)
+        settings = Settings(node.attributes)
         found = self._turned.get(inputs[0].tensor.name) if inputs else None
         if found is None:
             return None
@@ -61,10 +61,10 @@ class _Sinker(Rebuilder):
         if node.operator == "slice":
             settings["axis"] = axes[_axis(settings["axis"], len(axes))]
         elif node.operator == "pad":
-            widths: Any = settings["widths"]
+            widths = settings["widths"]
             settings["widths"] = tuple(widths[axes.index(at)] for at in range(len(axes)))
         elif row.kind == "reduction" and settings.get("keepdims"):
-            given: Any = settings["axis"]
+            given = settings["axis"]
             own = sorted(axes[at] for at in normal_axes(given, len(axes)))
             if own != list(range(own[0], own[0] + len(own))):
                 return None

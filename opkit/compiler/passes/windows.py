@@ -88,11 +88,11 @@ class _Places:
             return None
         views = [reader for reader in readers if reader.operator == "reshape"]
         # Elements that lie together may be seen in any shape.
-        at_once = math.prod(before[: int(str(node.settings["axis"])) % len(shape)]) == 1
+        at_once = math.prod(before[: node.settings.axis(len(shape))]) == 1
         is_seen = at_once and source not in windows and all(map(self.is_seen, views))
         if views and (not is_seen or dropped & {view.output.name for view in views}):
             return None
-        axis, start = int(str(node.settings["axis"])), int(str(node.settings["start"]))
+        axis, start = node.settings.integer("axis"), node.settings.integer("start")
         base = windows.get(source) or Window(source, 0, _dense(before), math.prod(before))
         if source in self.fused.windows or base.base in self.fused.uniform:
             return None
@@ -112,7 +112,7 @@ class _Places:
         if shape is None or len(set(names)) < len(names) or dropped & {*names}:
             return {}
         parts: dict[str, Window] = {}
-        axis = int(str(node.settings["axis"])) % len(shape)
+        axis = node.settings.axis(len(shape))
         begin = 0
         for name in names:
             tensor = self.graph.tensors[name]

@@ -3,11 +3,10 @@ fit what sorts them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
-from ..ir import Dimension, Graph, Location, Node, evaluate, normal_axes
+from ..ir import Dimension, Graph, Location, Node, evaluate
 from ..ops import MOST_SORTED
 
 __all__ = ["SizeLimit", "index_limits", "size_limits"]
@@ -57,12 +56,12 @@ def size_limits(graph: Graph, *, of_sorting: bool = True) -> tuple[SizeLimit, ..
 
 def _line(graph: Graph, node: Node) -> Dimension:
     (x,) = graph.inputs_of(node)
-    settings: Mapping[str, Any] = node.settings
+    settings = node.settings
     return x.shape[settings["axis"]]
 
 
 def _rests(graph: Graph, node: Node) -> Iterator[Dimension]:
-    settings: Mapping[str, Any] = node.settings
+    settings = node.settings
     if node.operator in ("sort", "argsort") and settings["count"] is not None:
         yield _line(graph, node) - settings["count"]
     if node.operator == "slice":
@@ -75,7 +74,7 @@ def _rests_of_empty(graph: Graph, node: Node) -> Iterator[Dimension]:
     """Yield what must not be below zero for axes without elements either: what lies around a slice,
     along how many elements products add up, of which none would be no product, and among how many
     places one is named."""
-    settings: Mapping[str, Any] = node.settings
+    settings = node.settings
     if node.operator == "slice":
         (x,) = graph.inputs_of(node)
         yield from (settings["start"], x.shape[settings["axis"]] - settings["stop"])
@@ -84,7 +83,7 @@ def _rests_of_empty(graph: Graph, node: Node) -> Iterator[Dimension]:
         yield left.shape[-2 if settings["transpose_a"] else -1] - 1
     if node.operator in _PLACED:
         table = graph.tensors[node.inputs[0]].shape
-        yield table[normal_axes(settings["axis"], len(table))[0]] - 1
+        yield table[settings.axis(len(table))] - 1
 
 
 def _holds(rest: Dimension) -> bool:
@@ -132,8 +131,8 @@ def index_limits(graph: Graph) -> dict[str, Dimension]:
         if node.operator not in _PLACED:
             continue
         table, indices = node.inputs[:2]
-        settings: Mapping[str, Any] = node.settings
-        (axis,) = normal_axes(settings["axis"], len(graph.tensors[table].shape))
+        settings = node.settings
+        axis = settings.axis(len(graph.tensors[table].shape))
         for name in _chosen_from(graph, indices):
             if name in inputs:
                 found.setdefault(name, graph.tensors[table].shape[axis])

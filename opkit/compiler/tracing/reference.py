@@ -83,7 +83,7 @@ def apply_nodes(
         if _chooses(node) and exact.issuperset(node.inputs):
             exact.add(node.output.name)
         if node.operator == "attribute":
-            name = str(settings["name"])
+            name = node.settings.text("name")
             found[node.output.name] = np.asarray(attributes.get(name, defaults.get(name)))
             continue
         inputs = [found[name] for name in node.inputs]
@@ -156,7 +156,7 @@ def _stays_whole(graph: Graph, node: Node, whole: Collection[str]) -> bool:
     """Return whether float32 computes a node without rounding: small whole numbers and halves, such
     as the number of a period. No rounding moves those."""
     if node.operator == "constant":
-        value = float(node.settings["value"])  # type: ignore[arg-type]
+        value = node.settings.number("value")
         return abs(value) < 1024 and (64 * value).is_integer()
     if node.operator in _WHOLE_NUMBERS or not is_floating(node.output.dtype):
         return True
@@ -173,7 +173,7 @@ def _is_power_of_two(graph: Graph, name: str) -> bool:
     node = graph.producers.get(name)
     if node is None or node.operator != "constant":
         return False
-    return math.frexp(abs(float(node.settings["value"])))[0] == 0.5  # type: ignore[arg-type]
+    return math.frexp(abs(node.settings.number("value")))[0] == 0.5
 
 
 def _rounds(graph: Graph, node: Node) -> bool:

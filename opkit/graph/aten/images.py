@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opkit.compiler import AtenCall as Call
-from opkit.compiler import Refused, Value, patches, unpatched
+from opkit.compiler import Refused, Value, fixed_shape, fixed_size, patches, unpatched
 from opkit.dtypes import find_dtype
 
 __all__ = ["ROWS"]
@@ -50,9 +51,7 @@ def _check_size(images: Sequence[Any], kernel: Value, places: Sequence[Any], dty
     """
     row = find_dtype(dtype)
     assert row is not None
-    total = row.size_bytes
-    for extent in (*images, *kernel.shape[2:], *places):
-        total *= int(str(extent))
+    total = row.size_bytes * _count((*images, *kernel.shape[2:], *places))
     if total > _MOST_BYTES:
         raise Refused(
             f"the patches of the convolution take {total >> 20} MiB, kernels make"
@@ -69,14 +68,14 @@ def _for_images(
 ) -> Value:
     """Return the gradient of the images, which is also what a transposed convolution gives."""
     groups = int(settings["groups"])
-    outputs, taps = int(str(weight.shape[0])), _count(weight.shape[1:])
+    outputs, taps = fixed_size(weight.shape[0]), _count(weight.shape[1:])
     places = _count(grad.shape[2:])
     if groups == 1:
         kernels, of_places = weight.reshape(outputs, taps).T, grad.reshape(-1, outputs, places)
     else:
         kernels = weight.reshape(1, groups, outputs // groups, taps).transpose(0, 1, 3, 2)
         of_places = grad.reshape(-1, groups, outputs // groups, places)
-        if int(str(grad.shape[0])) > 1:
+        if fixed_size(grad.shape[0]) > 1:
             kernels = kernels.apply("broadcast_to", shape=(grad.shape[0], *kernels.shape[1:]))
     cells = kernels.apply("matmul", of_places)
     # Taps are added up in full.
@@ -87,23 +86,20 @@ def _for_images(
 def _for_kernels(x: Value, grad: Value, weight: Value, settings: Settings) -> Value:
     """Return the gradient of the kernels, one image after another added up in full."""
     groups = int(settings["groups"])
-    outputs, places = int(str(weight.shape[0])), _count(grad.shape[2:])
+    outputs, places = fixed_size(weight.shape[0]), _count(grad.shape[2:])
     cells, is_turned = patches(x, weight.shape, settings)
     if groups == 1:
         of_places = grad.reshape(-1, outputs, places)
     else:
         of_places = grad.reshape(-1, groups, outputs // groups, places)
     each = of_places.apply("matmul", cells, transpose_b=not is_turned)
-    if int(str(x.shape[0])) > 1:
+    if fixed_size(x.shape[0]) > 1:
         each = each.astype("float32").sum(axis=0)
     return each.reshape(*weight.shape).astype(weight.dtype)
 
 
 def _count(shape: Sequence[Any]) -> int:
-    total = 1
-    for extent in shape:
-        total *= int(str(extent))
-    return total
+    return math.prod(fixed_shape(shape))
 
 
 def _add_bias(y: Value, bias: Value | None) -> Value:

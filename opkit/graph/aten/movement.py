@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opkit.compiler import AtenCall as Call
-from opkit.compiler import Operand, Refused, Value
+from opkit.compiler import Operand, Refused, Value, fixed_size
 
 __all__ = ["ROWS", "VIEWS"]
 
@@ -188,7 +188,7 @@ def _pad(c: Call, x: Value, pad: Sequence[int], value: float = 0) -> Value:
     widths = [(0, 0)] * (x.ndim - len(pairs)) + pairs[::-1]
     for axis, (before, after) in enumerate(widths):
         # Less than nothing is cut off.
-        x = _cut(x, axis, max(0, -before), int(str(x.shape[axis])) - max(0, -after))
+        x = _cut(x, axis, max(0, -before), fixed_size(x.shape[axis]) - max(0, -after))
         widths[axis] = (max(0, before), max(0, after))
     if not any(max(pair) for pair in widths):
         return x

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opkit.compiler import AtenCall as Call
-from opkit.compiler import Operand, Refused, Value
+from opkit.compiler import Operand, Refused, Value, fixed_shape, fixed_size
 
 __all__ = ["LOOKUPS", "ROWS", "Lookup"]
 
@@ -97,7 +98,7 @@ def _scatter(add: bool) -> Row:
         if isinstance(source, Value):
             source = _cut(source, index.shape)
         else:
-            source = c.full(tuple(int(str(e)) for e in index.shape), source, c.dtype)
+            source = c.full(fixed_shape(index.shape), source, c.dtype)
         return x.apply("put_along", index, source, axis=c.axis(dim, x.ndim), add=add)
 
     return row
@@ -125,7 +126,7 @@ def _embedding_backward(
     lines = grad.reshape(-1, grad.shape[-1]).astype("float32")
     if padding >= 0:
         lines = places.apply("not_equal", padding).apply("where", lines, 0.0)
-    zeros = c.full((rows, int(str(lines.shape[1]))), 0, "float32")
+    zeros = c.full((rows, fixed_size(lines.shape[1])), 0, "float32")
     return zeros.apply("put_along", places, lines, axis=0, add=True).astype(c.dtype)
 
 
@@ -152,10 +153,7 @@ def _index_put(
 
 def _rows_of(x: Value, count: int) -> int:
     """Return how many elements the first axes have together."""
-    total = 1
-    for extent in x.shape[:count]:
-        total *= int(str(extent))
-    return total
+    return math.prod(fixed_shape(x.shape[:count]))
 
 
 def _flat_places(x: Value, indices: Sequence[Value | None]) -> tuple[int, Value, int]:
@@ -166,7 +164,7 @@ def _flat_places(x: Value, indices: Sequence[Value | None]) -> tuple[int, Value,
         raise Refused("indices of axes that are not neighbours have no kernel")
     total: Value | None = None
     for at in given:
-        index, extent = indices[at], int(str(x.shape[at]))
+        index, extent = indices[at], fixed_size(x.shape[at])
         assert index is not None
         if index.dtype == "bool":
             raise Refused("indexing by a mask has no kernel")

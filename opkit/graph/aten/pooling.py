@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from opkit.compiler import AtenCall as Call
-from opkit.compiler import Refused, Value, placed, spaced
+from opkit.compiler import Refused, Value, fixed_shape, fixed_size, placed, spaced
 
 __all__ = ["LOOKUPS", "ROWS"]
 
@@ -80,7 +80,7 @@ def _windows(
     steps = _pair(stride) if stride else _pair(kernel)
     pairs = zip(_pair(kernel), steps, _pair(padding), _pair(dilation), strict=True)
     rank = len(image)
-    extents = [(int(str(image[at])), int(str(result[at]))) for at in (rank - 2, rank - 1)]
+    extents = list(zip(fixed_shape(image[-2:]), fixed_shape(result[-2:]), strict=True))
     made = [_Windows(rank - 2 + at, *given, *extents[at]) for at, given in enumerate(pairs)]
     return made[0], made[1]
 
@@ -150,10 +150,10 @@ def _maximum_backward(
     ceil_mode: bool,
     places: Value,
 ) -> Value:
-    high, wide = (int(str(extent)) for extent in x.shape[-2:])
-    count = int(str(grad.shape[-2])) * int(str(grad.shape[-1]))
+    high, wide = fixed_shape(x.shape[-2:])
+    count = math.prod(fixed_shape(grad.shape[-2:]))
     given = grad.reshape(-1, count).astype("float32")
-    zeros = c.full((int(str(given.shape[0])), high * wide), 0, "float32")
+    zeros = c.full((fixed_size(given.shape[0]), high * wide), 0, "float32")
     put = zeros.apply("put_along", places.reshape(-1, count), given, axis=1, add=True)
     return put.astype(c.dtype).reshape(*c.shape)
 
@@ -228,10 +228,10 @@ def _spread(x: Value, windows: _Windows) -> Value:
 def _cells(image: Sequence[Any], result: Sequence[Any]) -> tuple[int, int]:
     """Return the size of equal cells that an image falls into."""
     found = []
-    for extent, count in zip(image[-2:], result[-2:], strict=True):
-        if int(str(extent)) % int(str(count)):
+    for extent, count in zip(fixed_shape(image[-2:]), fixed_shape(result[-2:]), strict=True):
+        if extent % count:
             raise Refused(f"{extent} rows or columns do not fall into {count} equal parts")
-        found.append(int(str(extent)) // int(str(count)))
+        found.append(extent // count)
     return found[0], found[1]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opkit.compiler import AtenCall as Call
-from opkit.compiler import Refused, Value
+from opkit.compiler import Refused, Value, fixed_shape
 
 __all__ = ["ROWS"]
 
@@ -57,7 +57,7 @@ def _attention(
         scores = scores + mask
     seen = mask if shown else None
     if is_causal:
-        seen = c.constant(np.tril(np.ones((int(str(q.shape[-2])), int(str(k.shape[-2]))), bool)))
+        seen = c.constant(np.tril(np.ones(fixed_shape((q.shape[-2], k.shape[-2])), bool)))
     if seen is not None:
         scores = seen.apply("where", scores, -math.inf)
     return scores.apply("softmax", axis=-1).apply("matmul", v)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from opkit.compiler import LARGEST_POWER, Operand, Refused, Value
+from opkit.compiler import LARGEST_POWER, Operand, Refused, Value, fixed_size
 from opkit.compiler import AtenCall as Call
 
 __all__ = ["ROWS"]
@@ -196,7 +196,7 @@ def _batch_norm_of_batch(
         value = value * weight.astype("float32").reshape(-1, *tail)
     if bias is not None:
         value = value + bias.astype("float32").reshape(-1, *tail)
-    count = math.prod(int(str(x.shape[axis])) for axis in axes)
+    count = math.prod(fixed_size(x.shape[axis]) for axis in axes)
     correction = count / max(1, count - 1)
     found: list[Value | None] = [value.astype(c.dtype), own.reshape(-1), rest.reshape(-1)]
     for running, new in ((mean, own), (variance, spread * correction)):

@@ -34,19 +34,19 @@ def attention_kernel(graph: Graph, name: str, node: Node) -> AttentionKernel:
         )
     mask = graph.tensors[node.inputs[3]].dtype if len(node.inputs) > 3 else None
     dtype = graph.tensors[node.inputs[0]].dtype
-    return AttentionKernel(name, dtype, bool(node.settings["causal"]), mask, node.location)
+    return AttentionKernel(name, dtype, node.settings.truth("causal"), mask, node.location)
 
 
 def attention_data(node: Node, shapes: Sequence[Extents], chip: Chip) -> tuple[int, bytes]:
     """Return the cores and the tiling data of a launch over q, k, v and a mask, of the shapes that
     `attention_layout` gives."""
-    turned = str(node.settings["turned"])
+    turned = node.settings.text("turned")
     q, k, v, *mask = (_apart(s, c in turned) for s, c in zip(shapes, "qkvm", strict=False))
     batches = math.prod(q[:-2])
     queries, width = q[-2:]
     groups = -(-queries // QUERIES)
     scale = node.settings["scale"]
-    factor = width**-0.5 if scale is None else float(scale)  # type: ignore[arg-type]
+    factor = width**-0.5 if scale is None else float(scale)
     sharing = max(1, batches // max(1, math.prod(k[:-2])))
     batch_mask = row_mask = 0
     if mask:

@@ -271,7 +271,7 @@ class _Loops(LoopWriter):
             number = node.settings["value"]
             if isinstance(number, bool | int) and self.kind(name) not in ("float", "double"):
                 return str(int(number))
-            value = float(number)  # type: ignore[arg-type]
+            value = float(number)
             suffix = "" if self.kind(name) == "double" else "f"
             return special_number(value) or f"{value!r}{suffix}"
         if name not in self.scalars:

@@ -178,7 +178,7 @@ class HostProgram(FileProgram):
         def apart(array: Any, is_turned: bool) -> Any:
             return np.swapaxes(array, -3, -2) if is_turned else array
 
-        turned = str(node.settings["turned"])
+        turned = node.settings.text("turned")
         given: list[Any] = [
             np.ascontiguousarray(apart(memory[each], letter in turned))
             for each, letter in zip(node.inputs, "qkvm", strict=False)
@@ -214,7 +214,7 @@ class HostProgram(FileProgram):
         scale = node.settings["scale"]
         if scale is None and not isinstance(width, int):
             raise GraphError("attention over a width of no fixed size", location=node.location)
-        factor = float(width) ** -0.5 if scale is None else float(scale)  # type: ignore[arg-type]
+        factor = float(width) ** -0.5 if scale is None else float(scale)
         given = f"static_cast<const {mask}*>(t[3])" if len(tensors) > 3 else "nullptr"
         operands = ", ".join(f"static_cast<const {kind}*>(t[{i}])" for i in range(3))
         return (

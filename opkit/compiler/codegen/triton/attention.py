@@ -45,7 +45,7 @@ def write_attention(fused: FusedGraph, group: Group) -> TritonFunction:
             help=f"widths are fixed, at most {_WIDEST}, of {', '.join(_TYPES)}",
         )
     writer = TritonWriter(fused, (), fused.outputs_of(group), Domain((1, 1), {}, ""))
-    turned = str(node.settings["turned"])
+    turned = node.settings.text("turned")
     result = node.output
     shape = list(result.shape)
     if "y" in turned:

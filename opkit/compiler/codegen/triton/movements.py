@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ...ir import Graph, GraphError, Node, normal_axes
+from ...ir import Graph, GraphError, Node
 from ...passes import Domain, FusedGraph, Group
 from .expressions import TritonWriter, dtype_text, python_number
 from .functions import TritonFunction, indented
@@ -58,7 +58,7 @@ def _transpose(writer: TritonWriter, graph: Graph, node: Node, names: Sequence[s
 
 
 def _slice(writer: TritonWriter, graph: Graph, node: Node, names: Sequence[str]) -> str:
-    before = ":, " * int(str(node.settings["axis"]))
+    before = ":, " * node.settings.integer("axis")
     start, stop = (writer.size(node.settings[key]) for key in ("start", "stop"))
     return f"{names[0]}[{before}{start}:{stop}:{node.settings['step']}].contiguous()"
 
@@ -69,7 +69,6 @@ def _concat(writer: TritonWriter, graph: Graph, node: Node, names: Sequence[str]
 
 def _pad(writer: TritonWriter, graph: Graph, node: Node, names: Sequence[str]) -> str:
     widths = node.settings["widths"]
-    assert isinstance(widths, tuple | list)
     flat = [writer.size(width) for pair in reversed(widths) for width in pair]
     number = python_number(node.settings["value"])
     return f"torch.nn.functional.pad({names[0]}, ({', '.join(flat)}), value={number})"
@@ -91,7 +90,7 @@ def _arange(writer: TritonWriter, graph: Graph, node: Node, names: Sequence[str]
 def _ordered(part: int) -> _Call:
     def text(writer: TritonWriter, graph: Graph, node: Node, names: Sequence[str]) -> str:
         settings = node.settings
-        axis = int(str(settings["axis"])) % len(node.output.shape)
+        axis = settings.axis(len(node.output.shape))
         count = settings["count"]
         cut = f"[{':, ' * axis}:{count}]" if count is not None else ""
         return (
@@ -105,7 +104,7 @@ def _ordered(part: int) -> _Call:
 def _extreme(function: str) -> _Call:
     def text(writer: TritonWriter, graph: Graph, node: Node, names: Sequence[str]) -> str:
         (source,) = graph.inputs_of(node)
-        (axis,) = normal_axes(node.settings["axis"], len(source.shape))
+        axis = node.settings.axis(len(source.shape))
         # The first of equal elements, which torch promises for a stable order only.
         first = f"torch.sort({names[0]}, dim={axis}, descending={function == 'max'}, stable=True)"
         kept = f"[1].narrow({axis}, 0, 1).reshape({_shape(writer, node)})"
@@ -120,7 +119,7 @@ def _take_along(writer: TritonWriter, graph: Graph, node: Node, names: Sequence[
 
 def _whole_sum(writer: TritonWriter, graph: Graph, node: Node, names: Sequence[str]) -> str:
     (source,) = graph.inputs_of(node)
-    axes = normal_axes(node.settings["axis"], len(source.shape))
+    axes = node.settings.axes(len(source.shape))
     return f"{names[0]}.sum({axes}, keepdim=True, dtype=torch.int64).to(torch.int32)"
 
 

@@ -192,7 +192,7 @@ class TritonProgram(FileProgram):
         if node.operator == "constant":
             return python_number(settings["value"])
         if node.operator == "attribute":
-            return str(settings["name"])
+            return settings.text("name")
         if node.operator == "extent":
             return f"float({_size_text(settings['extent'])})"
         pattern = _NUMBERS.get(node.operator)

@@ -318,7 +318,7 @@ class _Lowering:
             is_whole = kind not in ("float32", "mask")
             if node.operator == "constant":
                 number = node.settings["value"]
-                return Number(int(number) if is_whole else float(number))  # type: ignore[arg-type,call-overload]
+                return Number(int(number) if is_whole else float(number))
             return Field(name, is_whole)
         value = self.convert(self.value(name), kind)
         if value.space == "one" and space != "one" and kind != "mask":

@@ -56,7 +56,7 @@ class _Writer:
 
     def node(self, node: Node) -> None:
         if node.operator == "constant":
-            self.numbers[node.output.name] = node.settings["value"]  # type: ignore[assignment]
+            self.numbers[node.output.name] = node.settings["value"]
             return
         if node.operator in ("attribute", "extent"):
             raise GraphError(

@@ -97,7 +97,7 @@ class _Work:
         for node in self.graph.nodes:
             tree = self.trees[node.output.name]
             if node.operator == "attribute":
-                wide.setdefault(algebra.attribute(str(node.settings["name"])), tree)
+                wide.setdefault(algebra.attribute(node.settings.text("name")), tree)
             elif node.operator == "cast" and node.output.dtype == "float32":
                 wide |= {leaf: tree for leaf, known in wide.items() if known == tree.args[0]}
                 if tree.args[0].kind == "input":

@@ -105,7 +105,7 @@ class _Joiner(Rebuilder):
     # Where rounds meet
 
     def _concat(self, node: Node) -> _Plan:
-        axis: Any = node.settings["axis"]
+        axis = node.settings["axis"]
         place = axis % len(node.output.shape)
         parts: list[str | list[Key]] = []
         at = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ...ir import Node, Value, normal_axes
 from ...ops import OPERATORS
@@ -76,7 +76,7 @@ def _along(node: Node, operands: Operands) -> Pack:
     (pack,) = operands
     assert isinstance(pack, Pack)
     rank = len(pack.shape)
-    given: Any = node.settings["axis"]
+    given = node.settings["axis"]
     axes = normal_axes(given, rank)
     now = tuple(_shifted(axis, pack) for axis in axes)
     is_one = isinstance(given, int)
@@ -101,25 +101,25 @@ def _broadcast(node: Node, operands: Operands) -> Pack:
 def _transpose(node: Node, operands: Operands) -> Pack:
     # In front, where a product takes what is transposed behind it.
     pack = moved(_first(operands), len(node.output.shape))
-    axes: Any = node.settings["axes"]
+    axes = node.settings["axes"]
     return _applied(node, [pack.value], pack.inner, axes=(0, *(axis + 1 for axis in axes)))
 
 
 def _slice(node: Node, operands: Operands) -> Pack:
     pack = _first(operands)
-    axis: Any = node.settings["axis"]
+    axis = node.settings["axis"]
     return _applied(node, [pack.value], pack.inner, axis=_shifted(axis, pack))
 
 
 def _pad(node: Node, operands: Operands) -> Pack:
     pack = _first(operands)
-    widths: Any = node.settings["widths"]
+    widths = node.settings["widths"]
     wide = (*widths[: pack.place], (0, 0), *widths[pack.place :])
     return _applied(node, [pack.value], pack.inner, widths=wide)
 
 
 def _concat(node: Node, operands: Operands) -> Pack:
-    axis: Any = node.settings["axis"]
+    axis = node.settings["axis"]
     return side_by_side(operands, axis % len(node.output.shape))
 
 
@@ -141,7 +141,7 @@ def side_by_side(operands: Operands, axis: int) -> Pack:
 def _take(node: Node, operands: Operands) -> Pack:
     table, places = operands
     assert isinstance(table, Value) and isinstance(places, Pack)
-    axis: Any = node.settings["axis"]
+    axis = node.settings["axis"]
     behind = table.ndim - 1 - axis % table.ndim
     return _applied(node, [table, places.value], places.inner + behind)
 

@@ -31,7 +31,7 @@ def places_of(slices: Sequence[Node], source: Tensor) -> Places | None:
     """Return where the rounds' slices of one tensor are; None where a number does not say it."""
     first: Any = slices[0].settings
     starts: list[Any] = [node.settings["start"] for node in slices]
-    extents = [int(node.settings["stop"]) - int(node.settings["start"]) for node in slices]  # type: ignore[call-overload]
+    extents = [node.settings.integer("stop") - node.settings.integer("start") for node in slices]
     step = starts[1] - starts[0]
     if first["step"] != 1 or step <= 0 or any(each != extents[0] for each in extents):
         return None
