@@ -191,7 +191,7 @@ def _digest(parts: Sequence[str]) -> str:
 
 
 def _backend_part(target: Path) -> _Part:
-    from opkit.torch_npu.formulas import formulas_text, functions_text
+    from opkit.torch_npu.formulas import formulas_text, special_formulas_text
 
     root = Path(torch.__file__).parent
     # Without this definition some headers of ATen bring the declarations of all its operators.
@@ -205,7 +205,7 @@ def _backend_part(target: Path) -> _Part:
     link += [str(library), f"-Wl,-rpath,{library.parent}"]
     folder.mkdir(exist_ok=True)
     (folder / "formulas.inc").write_text(formulas_text(), encoding="utf-8")
-    (folder / "functions.inc").write_text(functions_text(), encoding="utf-8")
+    (folder / "special_formulas.inc").write_text(special_formulas_text(), encoding="utf-8")
 
     def test(made: Path) -> Sequence[str]:
         return [sys.executable, "-c", _SMOKE_TEST, str(library), str(made)]

@@ -17,12 +17,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from opkit.compiler import Graph, GraphBuilder, Node, Value
 
-__all__ = ["FormulaRow", "formula", "formula_rows", "formulas_text", "functions_text"]
+__all__ = ["FormulaRow", "formula", "formula_rows", "formulas_text", "special_formulas_text"]
 
 _TABLE = Path(__file__).parent / "csrc" / "elementwise.inc"
 _ROW = re.compile(r'^ROW\("([\w.]+)", (\w+)\)$|^ROW_IF\("([\w.]+)", "(\w+)", "([^"]+)", (\w+)\)$')
-_FUNCTIONS = ("log_sigmoid",)
-"""The compiler's operators of one value that other formulas of the device call."""
+_SPECIAL = {
+    "kLogSigmoid": "log_sigmoid",
+    "kLogSigmoidBackward": "log_sigmoid_backward",
+}
+"""Operators whose kernels are written by hand (csrc/special.cpp), by the names that their formulas
+have there."""
 _STEPS: Mapping[str, str] = {
     **{name: f"({{0}} {sign} {{1}})" for name, sign in (("add", "+"), ("sub", "-"), ("mul", "*"))},
     **{name: f"({{0}} {sign} {{1}})" for name, sign in (("div", "/"), ("equal", "=="))},
@@ -91,16 +95,10 @@ def formulas_text() -> str:
     return "".join(f'"{formula(row)}",  // {row.operator}\n' for row in formula_rows())
 
 
-def functions_text() -> str:
-    """Return the functions as rows FUNCTION(name, formula of x), for functions.inc."""
-    from opkit.compiler import GraphBuilder
-
-    lines = []
-    for name in _FUNCTIONS:
-        builder = GraphBuilder()
-        text = _text(builder, builder.input("x", (1,)).apply(name))
-        lines.append(f'FUNCTION("{name}", "{text}")\n')
-    return "".join(lines)
+def special_formulas_text() -> str:
+    """Return the formulas of operators that are no rows as constants, for special_formulas.inc."""
+    rows = {name: formula(FormulaRow(operator, "promote")) for name, operator in _SPECIAL.items()}
+    return "".join(f'constexpr const char* {name} = "{text}";\n' for name, text in rows.items())
 
 
 def formula(row: FormulaRow) -> str:

@@ -26,18 +26,6 @@ constexpr StepRow kSteps[] = {
 #undef OP
 };
 
-/// Functions of one value that are more than a step: the compiler's rows (opkit/torch_npu/formulas.py).
-struct FunctionRow {
-  std::string_view name;
-  std::string_view formula;  ///< of x
-};
-
-constexpr FunctionRow kFunctions[] = {
-#define FUNCTION(name, formula) {name, formula},
-#include "functions.inc"
-#undef FUNCTION
-};
-
 // Select by a mask takes the last 8 KiB of UB as scratch. Source: Select, constraints; docs/check.md, MEM-SCRATCH
 constexpr uint32_t kUbBytes = 184 * 1024;
 
@@ -73,9 +61,8 @@ class Compiler {
   }
 
  private:
-  /// Reads the text to its end; the value of its last expression.
-  int statements() {
-    int last = -1;
+  /// Reads the text to its end; its last expression is the first result.
+  void statements() {
     for (;;) {
       skip();
       if (at_ >= text_.size()) break;
@@ -84,34 +71,17 @@ class Compiler {
       skip();
       if (!name.empty() && at_ < text_.size() && text_[at_] == '=' && text_.substr(at_, 2) != "==") {
         ++at_;
-        last = comparison();
-        names_[name] = last;
-        for (size_t i = 0; i < outputs_.size() && !is_in_function_; ++i) {
-          if (outputs_[i] == name) results_[i] = last;
+        names_[name] = comparison();
+        for (size_t i = 0; i < outputs_.size(); ++i) {
+          if (outputs_[i] == name) results_[i] = names_[name];
         }
       } else {
         at_ = begin;
-        last = comparison();
-        if (!is_in_function_) results_[0] = last;
+        results_[0] = comparison();
       }
       skip();
       if (at_ < text_.size()) expect(';');
     }
-    return last;
-  }
-
-  /// A function's formula in place of its call; functions call no others.
-  int inlined(std::string_view formula, int x) {
-    const std::string_view text = std::exchange(text_, formula);
-    const size_t at = std::exchange(at_, 0);
-    std::map<std::string, int> names = std::exchange(names_, {{"x", x}});
-    is_in_function_ = true;
-    const int value = statements();
-    is_in_function_ = false;
-    text_ = text;
-    at_ = at;
-    names_ = std::move(names);
-    return value;
   }
 
   [[noreturn]] void wrong(const std::string& what) const {
@@ -265,9 +235,6 @@ class Compiler {
     if (name == "rmin") return one(Step::RowMin);
     if (name == "max") return binary(Step::Max, Step::Maxs, arguments.at(0), arguments.at(1));
     if (name == "min") return binary(Step::Min, Step::Mins, arguments.at(0), arguments.at(1));
-    for (const FunctionRow& function : kFunctions) {
-      if (function.name == name && arguments.size() == 1) return inlined(function.formula, arguments[0]);
-    }
     for (size_t i = 0; i < std::size(kSteps); ++i) {
       std::string step = kSteps[i].name;
       std::transform(step.begin(), step.end(), step.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -369,7 +336,6 @@ class Compiler {
   std::vector<Node> nodes_;
   std::map<std::string, int> names_;
   size_t input_count_ = 0;
-  bool is_in_function_ = false;
   int fold_ = -1;
   int folded_ = -1;
 };

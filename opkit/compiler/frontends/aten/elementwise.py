@@ -369,7 +369,7 @@ _ONE = {
     **{name: name for name in ("sigmoid", "tanh", "erf", "erfc", "sin", "cos", "tan", "atan")},
     **{name: name for name in ("asin", "acos", "sinh", "cosh", "asinh", "acosh", "atanh")},
     **{name: name for name in ("floor", "ceil", "round", "trunc", "relu", "silu")},
-    **{name: name for name in ("log1p", "expm1", "log2", "log10", "hardswish")},
+    **{name: name for name in ("log1p", "expm1", "log2", "log10", "log_sigmoid", "hardswish")},
     **{name: name for name in ("hardsigmoid", "mish", "square", "bitwise_not", "signbit")},
 }
 _SCALARS = ("Tensor", "Scalar")

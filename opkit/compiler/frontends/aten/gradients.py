@@ -13,22 +13,22 @@ from .numbers import real, times
 __all__ = ["ROWS"]
 
 
-def _slope(name: str, x: Value, **settings: object) -> Value:
-    """Return the derivative of an operator of the compiler."""
-    gradient = OPERATORS[name].gradient
-    assert gradient is not None
-    (slope,) = gradient(x.builder.constant(1.0, x.dtype), x, x.apply(name, **settings), **settings)
-    assert slope is not None
-    return slope
+def _pulled(name: str) -> Callable[..., Any]:
+    """Return the row of an operator whose gradient is the compiler's: of what PyTorch keeps, its
+    input or its result, and with the operator's settings behind that."""
+    row = OPERATORS[name]
+    assert row.gradient is not None
+    gradient, settings = row.gradient, tuple(row.parameters)
 
+    def pulled(c: Call, grad: Value, x: Value, *given: Any, **named: Any) -> Any:
+        return gradient(grad, x, x, **dict(zip(settings, given, strict=False)), **named)[0]
 
-def _gelu(c: Call, grad: Value, x: Value, approximate: str = "none") -> Value:
-    return _slope("gelu", x, approximate=approximate) * grad
+    return pulled
 
 
 def _mish(c: Call, grad: Value, x: Value) -> Value:
-    share = x.apply("tanh_softplus")
-    return grad * (share + x * _slope("tanh_softplus", x))
+    slope: Value = _pulled("tanh_softplus")(c, x, x)
+    return grad * (x.apply("tanh_softplus") + slope)
 
 
 def _silu(c: Call, grad: Value, x: Value) -> Value:
@@ -36,20 +36,8 @@ def _silu(c: Call, grad: Value, x: Value) -> Value:
     return grad * (share * (x * (1.0 - share) + 1.0))
 
 
-def _sigmoid(c: Call, grad: Value, y: Value) -> Value:
-    return grad * ((1.0 - y) * y)
-
-
-def _tanh(c: Call, grad: Value, y: Value) -> Value:
-    return grad * (1.0 - y * y)
-
-
 def _threshold(c: Call, grad: Value, x: Value, threshold: Operand) -> Value:
     return x.apply("less_equal", real(threshold)).apply("where", 0.0, grad)
-
-
-def _leaky_relu(c: Call, grad: Value, x: Value, slope: Operand, is_result: Operand) -> Value:
-    return x.apply("greater", 0.0).apply("where", grad, grad * real(slope))
 
 
 def _hardtanh(c: Call, grad: Value, x: Value, low: Operand, high: Operand) -> Value:
@@ -99,13 +87,14 @@ def _elu(
 ROWS: Mapping[str, Callable[..., Any]] = {
     f"aten.{name}_backward.default": row
     for name, row in (
-        ("gelu", _gelu),
+        ("gelu", _pulled("gelu")),
+        ("log_sigmoid", _pulled("log_sigmoid")),
         ("mish", _mish),
         ("silu", _silu),
-        ("sigmoid", _sigmoid),
-        ("tanh", _tanh),
+        ("sigmoid", _pulled("sigmoid")),
+        ("tanh", _pulled("tanh")),
         ("threshold", _threshold),
-        ("leaky_relu", _leaky_relu),
+        ("leaky_relu", _pulled("leaky_relu")),
         ("hardtanh", _hardtanh),
         ("hardswish", _hardswish),
         ("hardsigmoid", _hardsigmoid),
