@@ -27,7 +27,7 @@ from ..ir import (
     computed_size,
 )
 from ..ops import OPERATORS
-from ..passes import Rebuilder, gradient, in_equal_form, shifts_of
+from ..passes import Rebuilder, formula_gradient, in_equal_form
 from ..tracing import GraphBuilder, TensorSpec
 
 __all__ = ["FormulaOutput", "formula_graph"]
@@ -383,9 +383,7 @@ class _Reader:
         wanted = node.args[2].id
 
         def apply() -> Value:
-            better = in_equal_form(inner, is_last=False)
-            graph = gradient(better, [wanted], constants=shifts_of(better), is_rounded=False)
-            seeds = [tensor.name for tensor in graph.inputs[: len(inner.outputs)]]
+            graph, seeds = formula_gradient(inner, [wanted])
             graph = in_equal_form(graph, seeds=seeds, is_last=False)
             seed = graph.inputs[0]
             value = given if given.dtype == seed.dtype else given.astype(seed.dtype)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .differentiation import gradient
     from .domain import Domain, Space, Window, domain_of, with_long_batches
     from .equal_forms import in_equal_form, shifts_of
+    from .formula_gradients import formula_gradient, gradient_trees
     from .fusion import FusedGraph, Group, fuse
     from .loops import LoopWriter
     from .own_outputs import with_own_outputs
@@ -41,9 +42,11 @@ __all__ = [
     "collapse",
     "domain_of",
     "expand",
+    "formula_gradient",
     "fuse",
     "fuse_prologues",
     "gradient",
+    "gradient_trees",
     "in_equal_form",
     "join_rounds",
     "join_slices",
@@ -78,6 +81,7 @@ __getattr__ = lazy_names(
             "in_equal_form",
             "shifts_of",
         ),
+        "formula_gradients": ("formula_gradient", "gradient_trees"),
         "fusion": (
             "FusedGraph",
             "Group",

@@ -1,4 +1,4 @@
-"""Formulas: parsed, checked, differentiated, and written out as a reference for NumPy or torch.
+"""Formulas: parsed, checked, as graphs and their gradients, and as a reference for NumPy or torch.
 
 The language:
     + - * / ** over inputs, attributes, numbers, `pi`, `e` and `columns`, the last axis's length;
@@ -25,11 +25,15 @@ if TYPE_CHECKING:
         unsupported_gradients,
     )
     from .golden import Precision, golden_source
+    from .graphs import NUMBERS, formula_graph_of, leading_size, spec_error
+    from .named_axes import OverRows, over_rows
     from .reader import ParsedFormulas, ParsedOutput, parse
     from .torch_source import torch_source
 
 __all__ = [
     "EVENTS",
+    "NUMBERS",
+    "OverRows",
     "ParsedFormulas",
     "ParsedOutput",
     "Precision",
@@ -37,8 +41,12 @@ __all__ = [
     "backward",
     "check_formulas",
     "declined_gradients",
+    "formula_graph_of",
     "golden_source",
+    "leading_size",
+    "over_rows",
     "parse",
+    "spec_error",
     "torch_source",
     "unsupported_gradients",
 ]
@@ -53,6 +61,8 @@ __getattr__ = lazy_names(
             "declined_gradients",
             "unsupported_gradients",
         ),
+        "graphs": ("NUMBERS", "formula_graph_of", "leading_size", "spec_error"),
+        "named_axes": ("OverRows", "over_rows"),
         "golden": ("Precision", "golden_source"),
         "reader": ("ParsedFormulas", "ParsedOutput", "parse"),
         "torch_source": ("torch_source",),

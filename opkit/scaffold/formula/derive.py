@@ -9,14 +9,18 @@ gradient. What a `where` did not choose contributes 0, also where its own slope 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from opkit.algebra import ZERO, Node, add, call, simplify, stabilise, tensor, to_formula
-from opkit.errors import SpecError
+from opkit import compiler
+from opkit.algebra import Node, to_formula
+from opkit.dtypes import DTYPES
+from opkit.errors import SpecError, UsageError
 from opkit.schema import OpSpec, TensorSpec
 
-from .adjoint import gradients_of
 from .checks import EVENTS
+from .graphs import formula_graph_of
+from .named_axes import over_rows
 from .reader import LONGEST_FORMULA, ParsedFormulas, parse
 
 __all__ = ["UnsupportedGradient", "backward", "declined_gradients", "unsupported_gradients"]
@@ -52,9 +56,8 @@ def backward(spec: OpSpec) -> OpSpec | None:
     """
     if not spec.has_formula or spec.gradient is not None:
         return None
-    parsed = parse(spec)
-    gradients = _gradients(parsed)
-    return None if _refusal(parsed, gradients) is not None else _derived(parsed, gradients)
+    gradients = _gradients(spec)
+    return None if isinstance(gradients, str) else _derived(parse(spec), gradients)
 
 
 def _derived(parsed: ParsedFormulas, gradients: Mapping[str, Node]) -> OpSpec | None:
@@ -107,11 +110,9 @@ def unsupported_gradients(spec: OpSpec) -> tuple[UnsupportedGradient, ...]:
     if not spec.has_formula:
         reason = "there is no formula and no gradient"
         return tuple(UnsupportedGradient(t.name, reason) for t in spec.inputs)
-    parsed = parse(spec)
-    gradients = _gradients(parsed)
-    refused = _refusal(parsed, gradients)
-    if refused is not None:
-        return tuple(UnsupportedGradient(t.name, refused) for t in spec.inputs)
+    gradients = _gradients(spec)
+    if isinstance(gradients, str):
+        return tuple(UnsupportedGradient(t.name, gradients) for t in spec.inputs)
     variants = _floating_variants(spec)
     found = []
     for one in spec.inputs:
@@ -132,9 +133,6 @@ def _text(parsed: ParsedFormulas, name: str, gradient: Node) -> str:
 def _refusal(parsed: ParsedFormulas, gradients: Mapping[str, Node]) -> str | None:
     """Return why no backward operator can be written, for all inputs alike."""
     spec = parsed.spec
-    clash = _clash(spec, gradients)
-    if clash is not None:
-        return f'the backward operator would have two tensors called "{clash}": rename the input'
     count = len(spec.inputs) + len(spec.outputs)
     if count > EVENTS:
         return f"the backward operator would have {count} inputs, more than the {EVENTS} possible"
@@ -153,11 +151,11 @@ def _refusal(parsed: ParsedFormulas, gradients: Mapping[str, Node]) -> str | Non
     return None
 
 
-def _clash(spec: OpSpec, gradients: Mapping[str, object]) -> str | None:
+def _clash(spec: OpSpec, wanted: Sequence[str]) -> str | None:
     """Return a name that two tensors of the backward operator would have."""
     names = [f"grad_{one.name}" for one in spec.outputs]
     names += [one.name for one in spec.inputs]
-    names += [f"grad_{name}" for name in gradients]
+    names += [f"grad_{name}" for name in wanted]
     return next((name for name in names if names.count(name) > 1), None)
 
 
@@ -170,29 +168,39 @@ def _floating_variants(spec: OpSpec) -> tuple[int, ...]:
     )
 
 
-def _gradients(parsed: ParsedFormulas) -> dict[str, Node]:
-    """Return the gradient of each floating input that the formulas depend on."""
-    spec = parsed.spec
-    variants = _floating_variants(spec)
-    wanted: dict[str, Node] = {}
-    for one in spec.inputs:
-        if variants and all(one.dtypes[v].name in _FLOATING for v in variants):
-            plain = parsed.inputs[one.name]
-            wanted[one.name] = call("row", plain) if one.name in parsed.row_inputs else plain
-    pulled: dict[str, list[Node]] = {name: [] for name in wanted}
-    for output in parsed.outputs:
-        symbol = tensor(f"grad_{output.name}")
-        cotangent = call("row", symbol) if output.per_row else symbol
-        node = output.expression
-        if spec.fast_math:
-            node = simplify(node)
-        node = stabilise(node, fast_math=True)
-        found = gradients_of(node, cotangent, _as_list(wanted))
-        for name, gradient in zip(wanted, found, strict=True):
-            if gradient != ZERO:
-                pulled[name].append(gradient)
-    return {name: add(*terms) for name, terms in pulled.items() if terms}
+# A project's files, reference and bindings each ask for it.
+@lru_cache(maxsize=64)
+def _gradients(spec: OpSpec) -> Mapping[str, Node] | str:
+    """Return the gradient of each floating input that the formulas depend on, by the compiler's
+    differentiation of the formulas in float32; or why no operator can compute them."""
+    parsed, variants = parse(spec), _floating_variants(spec)
+    wanted = [
+        one.name
+        for one in spec.inputs
+        if variants and all(one.dtypes[v].name in _FLOATING for v in variants)
+    ]
+    if not wanted:
+        return {}
+    clash = _clash(spec, wanted)
+    if clash is not None:
+        return f'the backward operator would have two tensors called "{clash}": rename the input'
+    over = over_rows(spec)
+    single = [_single(tensor, variants[0]) for tensor in (*over.spec.inputs, *over.spec.outputs)]
+    count = len(spec.inputs)
+    inputs, outputs = tuple(single[:count]), tuple(single[count:])
+    graph = formula_graph_of(replace(over.spec, inputs=inputs, outputs=outputs), 0)
+    try:
+        found = compiler.gradient_trees(
+            graph, wanted, fast_math=spec.fast_math, written=over.written or None
+        )
+    except UsageError as err:
+        return f"it cannot be derived: {err.message}"
+    return _refusal(parsed, found) or found
 
 
-def _as_list(wanted: Mapping[str, Node]) -> Sequence[Node]:
-    return list(wanted.values())
+def _single(tensor: TensorSpec, variant: int) -> TensorSpec:
+    """Return a tensor of one data type, float32 where it has fractions."""
+    dtype = tensor.dtypes[variant]
+    if dtype.name in _FLOATING:
+        dtype = next(each for each in DTYPES if each.name == "float32")
+    return replace(tensor, dtypes=(dtype,), formats=(tensor.formats[variant],))

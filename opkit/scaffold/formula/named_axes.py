@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from opkit.algebra import REDUCTION_NAMES, Node
-from opkit.scaffold import formula
 from opkit.schema import OpSpec, free_name
+
+from .reader import parse
 
 __all__ = ["OverRows", "over_rows"]
 
@@ -40,7 +41,7 @@ def over_rows(spec: OpSpec) -> OverRows:
     Raises:
         SpecError: a formula is wrong.
     """
-    parsed = formula.parse(spec)
+    parsed = parse(spec)
     taken = {tensor.name for tensor in (*spec.inputs, *spec.outputs)}
     taken |= {attr.name for attr in spec.attrs}
     whole = [tensor.name for tensor in spec.inputs if tensor.name not in parsed.row_inputs]

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from opkit import compiler, kernels
 from opkit.chips import Chip, find_chip
+from opkit.scaffold.formula import NUMBERS, OverRows, over_rows
 from opkit.scaffold.identifiers import choose_stems
 from opkit.scaffold.kernel_view import check_chips, kernel_views
 from opkit.schema import OpSpec
@@ -15,9 +16,8 @@ from opkit.templating import render_template
 
 from .lists import has_lists, output_places
 from .parts import VariantParts, variant_parts
-from .rows import OverRows, over_rows
 from .sizes import limit_statements, size_statements
-from .variants import NUMBERS, Variant, reduces, variants_of
+from .variants import Variant, reduces, variants_of
 
 __all__ = ["program_files"]
 

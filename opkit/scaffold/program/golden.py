@@ -8,11 +8,12 @@ import json
 from collections.abc import Sequence
 
 from opkit import compiler
+from opkit.scaffold.formula import NUMBERS, formula_graph_of
 from opkit.schema import OpSpec, free_name
 
 from .gradients import program_backward
 from .lists import case_axes_of
-from .variants import NUMBERS, formula_graph_of, reduces
+from .variants import reduces
 
 __all__ = ["PROGRAM_GOLDEN_HEADER", "program_golden"]
 

@@ -10,11 +10,16 @@ from typing import Any
 from opkit import compiler
 from opkit.chips import DEFAULT_CHIP, find_chip
 from opkit.errors import UsageError
-from opkit.scaffold.formula import UnsupportedGradient, declined_gradients
+from opkit.scaffold.formula import (
+    UnsupportedGradient,
+    declined_gradients,
+    formula_graph_of,
+    leading_size,
+)
 from opkit.schema import OpSpec, TensorSpec, axis_names
 
 from .shapes import with_shapes
-from .variants import formula_graph_of, leading_size, variants_of
+from .variants import variants_of
 
 __all__ = ["program_backward", "unsupported_program_gradients"]
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from opkit import compiler
 from opkit.chips import Chip
 from opkit.dtypes import DType
+from opkit.scaffold.formula import NUMBERS
 from opkit.scaffold.identifiers import camel, upper
 from opkit.schema import OpSpec
 
 from .lists import ListCopy, input_places, list_copies, output_places
-from .variants import NUMBERS, Variant
+from .variants import Variant
 
 __all__ = ["KernelPart", "Room", "SharePart", "StepPart", "VariantParts", "variant_parts"]
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from opkit import compiler
 from opkit.errors import SpecError
+from opkit.scaffold.formula import formula_graph_of
 from opkit.schema import OpSpec, ShapeRule, TensorSpec
-
-from .variants import formula_graph_of
 
 __all__ = ["with_shapes"]
 

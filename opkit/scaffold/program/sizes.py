@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from opkit import compiler
+from opkit.scaffold.formula import leading_size
 from opkit.schema import OpSpec, TensorSpec
 
 from .lists import input_places, tensor_axes
-from .variants import Variant, leading_size
+from .variants import Variant
 
 __all__ = ["limit_statements", "size_statements"]
 

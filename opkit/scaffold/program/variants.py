@@ -9,24 +9,20 @@ from opkit import compiler
 from opkit.algebra import Node
 from opkit.chips import Chip
 from opkit.errors import SpecError, UsageError
-from opkit.schema import OpSpec, free_name
+from opkit.scaffold.formula import formula_graph_of, spec_error
+from opkit.schema import OpSpec
 
 from .lists import has_lists
 
 __all__ = [
-    "NUMBERS",
     "Step",
     "Variant",
-    "formula_graph_of",
-    "leading_size",
     "reduces",
     "variants_of",
 ]
 
 _FRACTIONS = frozenset({"float16", "bfloat16", "float32"})
 _WIDE = frozenset({"int64", "uint64", "uint32"})
-NUMBERS = ("float", "int", "bool")
-"""Types of the attributes that formulas can use."""
 
 
 @dataclass(frozen=True)
@@ -80,56 +76,6 @@ class Variant:
             for step in self.steps
             for kernel in step.kernels
         )
-
-
-def leading_size(spec: OpSpec) -> str:
-    """Return what the product of the axes that `...` stands for is called."""
-    names = {str(axis) for tensor in spec.inputs for axis in tensor.axes or ()}
-    names |= {tensor.name for tensor in (*spec.inputs, *spec.outputs)}
-    return free_name("leading", names | {attr.name for attr in spec.attrs})
-
-
-def formula_graph_of(spec: OpSpec, variant: int, name: str = "") -> compiler.Graph:
-    """Return the graph of an operator's formulas, for one combination of data types.
-
-    Raises:
-        SpecError: a formula is wrong, at its pointer.
-    """
-    leading = leading_size(spec)
-    dtypes = [dtype.name for dtype in spec.variant_dtypes(variant)]
-    inputs = [
-        compiler.TensorSpec(
-            tensor.name,
-            tuple(
-                axis
-                if isinstance(axis, int)
-                else compiler.computed_dimension(leading if axis == "..." else axis)
-                for axis in tensor.axes or ()
-            ),
-            dtype,
-        )
-        for tensor, dtype in zip(spec.inputs, dtypes, strict=False)
-    ]
-    outputs = [
-        compiler.FormulaOutput(tensor.name, tensor.formula or "", dtype)
-        for tensor, dtype in zip(spec.outputs, dtypes[len(inputs) :], strict=True)
-    ]
-    attributes = [
-        compiler.Attribute(attr.name, attr.type, attr.default)  # type: ignore[arg-type]
-        for attr in spec.attrs
-        if attr.type in NUMBERS
-    ]
-    name = name or spec.name
-    narrowed = [tensor.name for tensor in inputs if tensor.dtype == "int64"]
-    try:
-        return compiler.formula_graph(name, inputs, outputs, attributes, narrowed=narrowed)
-    except UsageError as whole:
-        for index, output in enumerate(outputs):
-            try:
-                compiler.formula_graph(name, inputs, [output], attributes, narrowed=narrowed)
-            except UsageError as err:
-                raise _wrong(spec, f"/output_desc/{index}/formula", err.message, err.help) from err
-        raise _wrong(spec, "/output_desc", whole.message, whole.help) from whole
 
 
 def reduces(spec: OpSpec) -> bool:
@@ -229,7 +175,7 @@ def _variant(spec: OpSpec, dtypes: tuple[str, ...], stages: compiler.Stages) -> 
     fused = stages.fused
     groups = [group for group in fused.groups if group.kind != "view"]
     if not groups:
-        raise _wrong(
+        raise spec_error(
             spec,
             "/output_desc",
             "the formulas compute nothing",
@@ -238,7 +184,7 @@ def _variant(spec: OpSpec, dtypes: tuple[str, ...], stages: compiler.Stages) -> 
     try:
         kernels = [compiler.operator_kernels(stages, group) for group in groups]
     except UsageError as err:
-        raise _wrong(spec, "/output_desc", err.message, err.help) from err
+        raise spec_error(spec, "/output_desc", err.message, err.help) from err
     source = {
         group.nodes[0].output.name: group.nodes[0].inputs[0]
         for group in fused.groups
@@ -253,7 +199,7 @@ def _variant(spec: OpSpec, dtypes: tuple[str, ...], stages: compiler.Stages) -> 
     tensors = {tensor.name: tensor.name for tensor in fused.graph.inputs}
     for name, tensor in fused.graph.outputs:
         if origin(tensor) in tensors:
-            raise _wrong(
+            raise spec_error(
                 spec,
                 "/output_desc",
                 f'the output "{name}" is the same as "{tensors[origin(tensor)]}"',
@@ -294,14 +240,10 @@ def _not_computed(spec: OpSpec, variant: int, error: UsageError) -> SpecError:
         for index, tensor in enumerate(tensors):
             dtype = tensor.dtypes[variant].name
             if dtype in _WIDE and f"is {dtype}" in error.message:
-                return _wrong(
+                return spec_error(
                     spec,
                     f"/{kind}/{index}/type",
                     f'"{tensor.name}" is {dtype}, which the vector unit does not compute',
                     f'write "int32": places and counts fit it, and {tensor.name}.int() gives it',
                 )
-    return _wrong(spec, "/output_desc", error.message, error.help)
-
-
-def _wrong(spec: OpSpec, pointer: str, message: str, help: str | None) -> SpecError:
-    return SpecError(message, file=spec.source, pointer=f"{spec.pointer}{pointer}", help=help)
+    return spec_error(spec, "/output_desc", error.message, error.help)

@@ -16,7 +16,7 @@ from .gradients import gradient_form
 from .shifts import shifts_of
 from .to_graph import graph_of
 
-__all__ = ["in_equal_form", "shifts_of"]
+__all__ = ["Trees", "gradient_form", "in_equal_form", "shifts_of", "trees_of"]
 
 
 def in_equal_form(

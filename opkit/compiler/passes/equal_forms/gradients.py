@@ -45,7 +45,12 @@ class _Work:
 
     def better(self, node: Node) -> Node:
         if node.kind == "sum":
-            return algebra.collect(algebra.terms_of(node))
+            terms = algebra.terms_of(algebra.collect(algebra.terms_of(node)))
+            return algebra.add(*map(self.chosen, terms))
+        return self.chosen(node)
+
+    def chosen(self, node: Node) -> Node:
+        """Return a product with a choice as a choice between products."""
         if node.kind != "product":
             return node
         factors = algebra.factors_of(node)
