@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from opkit import algebra
@@ -62,20 +62,23 @@ def gradient_trees(
     Raises:
         UsageError: the language has no words for a gradient.
     """
-    found, seeds = formula_gradient(graph, wanted, fast_math=fast_math, written=written)
-    trees = trees_of(found)
-    rows = _Rows(found, trees)
-    known: dict[Node, Node] = {}
-    gradients = {}
-    for name in wanted:
-        tree = algebra.stabilise(rows.read(trees.outputs[f"grad_{name}"]), fast_math=fast_math)
-        # What is shared by the terms of a reduction is shared by the terms beside it, too.
-        for _ in range(2):
-            tree = _outside(gradient_form(tree, seeds, known))
-        tree = algebra.stabilise(tree)
-        if _depends(tree, seeds):
-            gradients[name] = _with_means(tree)
-    return gradients
+    terms: dict[str, list[Node]] = {name: [] for name in wanted}
+    for output in graph.outputs:
+        # Output by output: what they shared would stay in UB for longer than it takes to compute.
+        one = replace(graph, outputs=(output,))
+        found, seeds = formula_gradient(one, wanted, fast_math=fast_math, written=written)
+        trees = trees_of(found)
+        rows = _Rows(found, trees)
+        known: dict[Node, Node] = {}
+        for name in wanted:
+            tree = algebra.stabilise(rows.read(trees.outputs[f"grad_{name}"]), fast_math=fast_math)
+            # What is shared by the terms of a reduction is shared by the terms beside it, too.
+            for _ in range(2):
+                tree = _outside(gradient_form(tree, seeds, known))
+            tree = algebra.stabilise(tree)
+            if _depends(tree, seeds):
+                terms[name].append(_with_means(tree))
+    return {name: algebra.add(*parts) for name, parts in terms.items() if parts}
 
 
 def _depends(tree: Node, names: Collection[str]) -> bool:
