@@ -3,8 +3,6 @@
 Importing this loads torch; `import gelu_custom` does it by itself where torch is loaded already.
 """
 
-import math
-
 import torch
 from opkit import torch_bridge as _bridge
 from opkit.torch_bridge import broadcast_shape as _broadcast_shape
@@ -20,14 +18,11 @@ def _formula_gelu_custom_grad(grad_y, x):
     return (
         (
             grad_y
-            * torch.sigmoid(2 * torch.sqrt(torch.as_tensor(2 / math.pi)) * (x + 0.044715 * x**3))
+            * torch.sigmoid(1.5957691216057308 * (x + 0.044715 * x**3))
             * (
                 x
-                * torch.sigmoid(
-                    -2 * torch.sqrt(torch.as_tensor(2 / math.pi)) * (x + 0.044715 * x**3)
-                )
-                * torch.sqrt(torch.as_tensor(2 / math.pi))
-                * (0.26829 * x**2 + 2)
+                * torch.sigmoid(-1.5957691216057308 * (x + 0.044715 * x**3))
+                * (0.21406444881780076 * x**2 + 1.5957691216057308)
                 + 1
             )
         ).expand(shape_),

@@ -32,15 +32,10 @@ def gelu_custom(x):
     return _result0
 
 
-def gelu_custom_tuned(x):
-    """Return the outputs of GELUCustomTuned: the same function, another kernel."""
-    return gelu_custom(x)
-
-
 def gelu_custom_grad(grad_y, x):
     """Return the outputs of GELUCustomGrad.
 
-    grad_x = grad_y*sigmoid(2*sqrt(2/pi)*(x + 0.044715*x**3))*(x*sigmoid(-2*sqrt(2/pi)*(x + 0.044715*x**3))*sqrt(2/pi)*(0.26829*x**2 + 2) + 1)
+    grad_x = grad_y*sigmoid(1.5957691216057308*(x + 0.044715*x**3))*(x*sigmoid(-1.5957691216057308*(x + 0.044715*x**3))*(0.21406444881780076*x**2 + 1.5957691216057308) + 1)
     """
     grad_y = _wide(grad_y)
     x = _wide(x)
@@ -50,12 +45,11 @@ def gelu_custom_grad(grad_y, x):
     with np.errstate(all="ignore"):
         _result0 = (
             grad_y
-            * _sigmoid(2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
+            * _sigmoid(1.5957691216057308 * (x + 0.044715 * x**3))
             * (
                 x
-                * _sigmoid(-2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
-                * np.sqrt(2 / np.pi)
-                * (0.26829 * x**2 + 2)
+                * _sigmoid(-1.5957691216057308 * (x + 0.044715 * x**3))
+                * (0.21406444881780076 * x**2 + 1.5957691216057308)
                 + 1
             )
         )

@@ -1,5 +1,5 @@
 // GELUCustomGrad:
-//     grad_x = grad_y*sigmoid(2*sqrt(2/pi)*(x + 0.044715*x**3))*(x*sigmoid(-2*sqrt(2/pi)*(x + 0.044715*x**3))*sqrt(2/pi)*(0.26829*x**2 + 2) + 1)
+//     grad_x = grad_y*sigmoid(1.5957691216057308*(x + 0.044715*x**3))*(x*sigmoid(-1.5957691216057308*(x + 0.044715*x**3))*(0.21406444881780076*x**2 + 1.5957691216057308) + 1)
 #include "kernel_operator.h"
 #include "gelu_custom_grad_tiling.h"
 
@@ -65,20 +65,19 @@ private:
         Mul(scratch2, scratch3, scratch3, count);             // x**2
         Muls(scratch0, scratch2, -0.071354814f, count);
         Adds(scratch0, scratch0, -1.5957692f, count);
-        Mul(scratch0, scratch0, scratch3, count);             // -2*sqrt(2/pi)*(x + 0.044715*x**3)
-        Exp(scratch0, scratch0, count);                       // exp(-2*sqrt(2/pi)*(x + 0.044715*x**3))
-        Adds(scratch0, scratch0, 1.0f, count);                // exp(-2*sqrt(2/pi)*(x + 0.044715*x**3)) + 1
+        Mul(scratch0, scratch0, scratch3, count);             // -1.5957691216057308*(x + 0.044715*x**3)
+        Exp(scratch0, scratch0, count);                       // exp(-1.5957691216057308*(x + 0.044715*x**3))
+        Adds(scratch0, scratch0, 1.0f, count);                // exp(-1.5957691216057308*(x + 0.044715*x**3)) + 1
         Div(scratch1, scratch1, scratch0, count);             // grad_x
         Muls(scratch0, scratch2, 0.071354814f, count);
         Adds(scratch0, scratch0, 1.5957692f, count);
-        Mul(scratch0, scratch0, scratch3, count);             // 2*sqrt(2/pi)*(x + 0.044715*x**3)
-        Exp(scratch0, scratch0, count);                       // exp(2*sqrt(2/pi)*(x + 0.044715*x**3))
-        Adds(scratch0, scratch0, 1.0f, count);                // exp(2*sqrt(2/pi)*(x + 0.044715*x**3)) + 1
+        Mul(scratch0, scratch0, scratch3, count);             // 1.5957691216057308*(x + 0.044715*x**3)
+        Exp(scratch0, scratch0, count);                       // exp(1.5957691216057308*(x + 0.044715*x**3))
+        Adds(scratch0, scratch0, 1.0f, count);                // exp(1.5957691216057308*(x + 0.044715*x**3)) + 1
         Div(scratch3, scratch3, scratch0, count);             // grad_x
-        Muls(scratch2, scratch2, 0.26829f, count);
-        Adds(scratch2, scratch2, 2.0f, count);                // 0.26829*x**2 + 2
+        Muls(scratch2, scratch2, 0.21406445f, count);
+        Adds(scratch2, scratch2, 1.5957692f, count);          // 0.21406444881780076*x**2 + 1.5957691216057308
         Mul(scratch3, scratch3, scratch2, count);
-        Muls(scratch3, scratch3, 0.7978846f, count);
         Adds(scratch3, scratch3, 1.0f, count);
         Mul(scratch1, scratch1, scratch3, count);
         Cast(gradXLocal, scratch1, RoundMode::CAST_RINT, count);  // grad_x
