@@ -1,6 +1,9 @@
 """The reference implementation: the formulas as they are written, over NumPy float64 or float32.
 
-It is made from the formula's text alone; nothing that the kernel is derived with touches it.
+It is made from the formula's text alone; nothing that the kernel is derived with touches it. The
+reference of a backward operator is the derived formula, so: a slope by differences would be wrong
+at kinks and have half the digits. That the formula is the gradient is held by torch and by
+differences in the tests.
 """
 
 from __future__ import annotations

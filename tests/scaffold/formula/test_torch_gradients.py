@@ -108,6 +108,13 @@ def test_a_gradient_is_torch_s(gradients, formula, function):
     np.testing.assert_array_equal(np.isnan(single[0]), np.isnan(wide[0]))
 
 
+def test_the_gradient_of_mish_far_out_is_one(gradients):
+    # What was left at the bound of exp(20) counted, times such an x: 1e13.
+    wide, single = gradients("x*tanh(softplus(x))", x=[1e30, 1e8, 25.0, -1e30])
+    np.testing.assert_allclose(wide[0], [[1.5, 1.5, 1.5, 0.0]], rtol=1e-9)
+    np.testing.assert_allclose(single[0], [[1.5, 1.5, 1.5, 0.0]], rtol=1e-6)
+
+
 def test_equal_values_share_the_gradient_of_maximum(gradients):
     x, b = [1.0, 2.0, -1.0, 0.0], [1.0, 1.0, 3.0, 0.0]
     wide, _ = gradients("maximum(x, b)*3", x=x, b=b)
