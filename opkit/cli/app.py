@@ -1,4 +1,4 @@
-"""The `opkit` command itself: the table of sub-commands and the way into them."""
+"""The `opkit` command itself: the way into the sub-commands."""
 
 from __future__ import annotations
 
@@ -10,43 +10,16 @@ from collections.abc import Sequence
 import click
 
 import opkit
-from opkit.cli._apart import KERNEL_COMMANDS
+from opkit.cli.apart import KERNEL_COMMANDS
+from opkit.cli.commands import COMMANDS
 from opkit.cli.console import run_program
 from opkit.errors import UsageError
 
 __all__ = ["COMMANDS", "LazyGroup", "group", "main"]
 
-# Help lines stand here so that `opkit --help` imports no command; a test compares them with
-# the commands' own.
-COMMANDS = {
-    "init": "Write an operator project from options.",
-    "gen": "Write an operator project from a prototype JSON.",
-    "compile": "Compile a tensor program to fused kernels.",
-    "build": "Compile a project's kernels, host code and bindings.",
-    "test": "Check an operator's results against its golden.",
-    "check": "Find memory, race, sync and queue bugs in kernels.",
-    "debug": "Step through a kernel, forwards and backwards.",
-    "judge": "Judge candidates that nobody trusts against a task.",
-    "explain": "Explain a class of finding and how to mend it.",
-    "profile": "Time an operator on the modelled chip, pipe by pipe.",
-    "serve": "Serve operators over HTTP, version by version.",
-    "dash": "Show a live page of a service and of reports.",
-    "upgrade-project": "Bring a generated project to this opkit.",
-    "tune": "Search tile sizes, buffers and blocks on the timing model.",
-    "demo": "Take one operator the whole way, command by command.",
-    "cc": "Compile Ascend C sources with kernel launches to programs.",
-    "run": "Run a program or Python script on the emulated device.",
-    "mcp": "Serve opkit's commands to agents, by the MCP.",
-    "targets": "List the chips that can be emulated.",
-    "doctor": "Check this machine for what opkit needs.",
-    "log": "Show the log of opkit's components.",
-    "compat": "Try other people's samples, or scan which names they use.",
-    "isa": "List the instructions that the emulator has.",
-}
-
 
 class LazyGroup(click.Group):
-    """Loads `opkit.cli.<name>:command` when that command runs, and not before."""
+    """Loads `opkit.cli.commands.<name>:command` when that command runs, and not before."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -54,9 +27,10 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"opkit.cli.{cmd_name.replace('-', '_')}").command
+        module = importlib.import_module(f"opkit.cli.commands.{cmd_name.replace('-', '_')}")
+        command = module.command
         if not isinstance(command, click.Command):
-            raise TypeError(f"opkit.cli.{cmd_name}.command is not a click command")
+            raise TypeError(f"{module.__name__}.command is not a click command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

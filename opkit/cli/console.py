@@ -34,7 +34,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from opkit import log
-from opkit.cli._apart import run_apart
+from opkit.cli.apart import run_apart
 from opkit.errors import (
     BuildError,
     Diagnostic,

@@ -30,7 +30,7 @@ __all__ = [
 
 
 class CaseRun(Protocol):
-    """One launch with a name: `opkit.cli.check` makes them of a project's test cases."""
+    """One launch with a name: `opkit.cli.commands.check` makes them of a project's test cases."""
 
     @property
     def name(self) -> str: ...

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from opkit import emulator, runtime
-from opkit.cli.cc import command
+from opkit.cli.commands.cc import command
 from opkit.cli.console import run_guarded
 from opkit.errors import SetupError
 from opkit.toolchain import CMAKE_DIR

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from opkit.cli.cc import command
+from opkit.cli.commands.cc import command
 from opkit.cli.console import run_guarded
 
 # Its cube core writes 1000 + Mark<AIC> + 7, each vector core 2000 + Mark<AIV> + 7; then a vector

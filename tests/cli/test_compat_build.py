@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from opkit.cli.compat import command
+from opkit.cli.commands.compat import command
 from opkit.errors import UsageError
 
 LIBRARY = Path(__file__).parents[1] / "toolchain" / "data" / "library"

@@ -14,8 +14,8 @@ import pytest
 
 import opkit
 from opkit.cli import group
+from opkit.cli.commands.demo import steps
 from opkit.cli.console import run_guarded
-from opkit.cli.demo import steps
 from opkit.schema import load
 from opkit.toolchain import OPKIT_COMMAND
 
@@ -38,7 +38,7 @@ class Runs:
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Runs:
     recorder = Runs()
-    monkeypatch.setattr("opkit.cli.demo.subprocess.run", recorder)
+    monkeypatch.setattr("opkit.cli.commands.demo.subprocess.run", recorder)
     monkeypatch.chdir(tmp_path)
     return recorder
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from opkit.cli import group
+from opkit.cli.commands.mcp.tools import TOOLS, Tools, make_server
 from opkit.cli.console import run_guarded
-from opkit.cli.mcp.tools import TOOLS, Tools, make_server
 from opkit.judging import sandbox_fault
 
 PROTOTYPE = {

@@ -8,11 +8,11 @@ import click
 import pytest
 
 from opkit import emulator
-from opkit.cli.cc import command as cc
-from opkit.cli.check import command as check
+from opkit.cli.commands.cc import command as cc
+from opkit.cli.commands.check import command as check
+from opkit.cli.commands.profile import command as profile
+from opkit.cli.commands.run import command
 from opkit.cli.console import run_guarded
-from opkit.cli.profile import command as profile
-from opkit.cli.run import command
 from opkit.errors import FAULT_IDS, SetupError
 
 PROGRAM = """

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from opkit.cli import group
-from opkit.cli import upgrade_project as module
+from opkit.cli.commands import upgrade_project as module
 from opkit.cli.console import run_guarded
 
 

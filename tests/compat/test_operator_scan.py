@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from opkit.chips import DEFAULT_CHIP, find_chip
-from opkit.cli.compat import command
+from opkit.cli.commands.compat import command
 from opkit.compat import KernelNames, operator_scan, scan_operators
 from opkit.compat.declared import ask_compiler as ask
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from opkit.cli.compat import command
+from opkit.cli.commands.compat import command
 from opkit.compat import Verdict, find_unit_tests, needs_googletest, try_unit_test
 from opkit.compat.unit_tests import said_variant
 from opkit.errors import UsageError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from opkit.cli.cc import command
+from opkit.cli.commands.cc import command
 from opkit.cli.console import run_guarded
 
 SOURCES = Path(__file__).parent / "twin"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from opkit.cli.cc import command as cc
+from opkit.cli.commands.cc import command as cc
+from opkit.cli.commands.profile import command as profile
 from opkit.cli.console import run_guarded
-from opkit.cli.profile import command as profile
 from opkit.errors import UsageError
 from opkit.profiling import profile_program, profile_script
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from opkit.cli.build import command as build_command
+from opkit.cli.commands.build import command as build_command
+from opkit.cli.commands.gen import command as gen_command
 from opkit.cli.console import Console, common_options
-from opkit.cli.gen import command as gen_command
 from opkit.cli.options import chip_option, project_argument
 from opkit.cli.parts import enclosing_project, require_existing
 from opkit.errors import UsageError

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
+from opkit.cli.commands.gen import command as gen_command
 from opkit.cli.console import Console, common_options, write_text
-from opkit.cli.gen import command as gen_command
 from opkit.cli.options import project_folder_option
 from opkit.errors import UsageError
 

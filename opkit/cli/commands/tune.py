@@ -260,7 +260,7 @@ def _tune_project(
 
 def _case(opened: OpenProject, op: str | None, shape: str | None, dtype: str | None) -> Case:
     from opkit import runtime
-    from opkit.cli.profile import chosen_operator, chosen_variant, usual_cases
+    from opkit.cli.commands.profile import chosen_operator, chosen_variant, usual_cases
     from opkit.testing import launch_of
 
     if shape is not None:

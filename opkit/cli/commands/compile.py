@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opkit.cli.commands.targets import PROGRAM_TARGETS
 from opkit.cli.console import Console, common_options, write_text
 from opkit.cli.options import chip_option, output_option
-from opkit.cli.targets import PROGRAM_TARGETS
 from opkit.errors import OperatorError, UsageError
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ def command(*, folder: Path | None, write: bool, timeout: float, console: Consol
 
     Example: opkit mcp operators --write
     """
-    from opkit.cli.mcp.tools import serve_tools
+    from opkit.cli.commands.mcp.tools import serve_tools
     from opkit.errors import UsageError
 
     served = (folder or Path.cwd()).resolve()
