@@ -7,11 +7,10 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from opkit.scaffold.program.rows import OverRows, over_rows
 
 from opkit import compiler
 from opkit.compiler.tracing.reference import _bound
-from opkit.scaffold.formula import golden_source, parse
+from opkit.scaffold.formula import OverRows, golden_source, over_rows, parse
 from opkit.scaffold.program.variants import formula_graph_of
 from opkit.schema import OpSpec
 from opkit.testing import Case

@@ -8,8 +8,9 @@ import shlex
 import click
 
 from opkit.cli.console import Console, common_options
+from opkit.cli.parts import cmake_arguments
 
-__all__ = ["cmake_arguments", "command"]
+__all__ = ["command"]
 
 # Of common_options; no compiler has others by these names.
 _COMMON = ("--json", "-v", "--verbose", "-q", "--quiet")
@@ -109,11 +110,3 @@ def _shell_lines() -> str:
 
     variables = home_variables(find_home(), os.environ)
     return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
-
-
-def cmake_arguments() -> list[str]:
-    from opkit.toolchain import CMAKE_DIR, OPKIT_COMMAND
-
-    arguments = [f"-DCMAKE_MODULE_PATH={CMAKE_DIR}", f"-DCMAKE_PREFIX_PATH={CMAKE_DIR}"]
-    # The very opkit that answers here: CMake takes a compiler with its first arguments as a list.
-    return [*arguments, f"-DCMAKE_ASC_COMPILER={';'.join((*OPKIT_COMMAND, 'cc'))}"]

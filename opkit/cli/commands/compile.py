@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +10,14 @@ import click
 from opkit.cli.commands.targets import PROGRAM_TARGETS
 from opkit.cli.console import Console, common_options, write_text
 from opkit.cli.options import chip_option, output_option
+from opkit.cli.parts import read_sizes
 from opkit.errors import OperatorError, UsageError
 
 if TYPE_CHECKING:
     from opkit.compiler import Compiled, PassNote, ProgramCalls
 
-__all__ = ["command", "read_sizes"]
+__all__ = ["command"]
 
-_MOST_ELEMENTS = 1 << 40
 
 TARGETS = tuple(name for name, _ in PROGRAM_TARGETS)
 
@@ -163,47 +162,6 @@ def _version() -> str:
 
 def _is_fixed(graph: Any) -> bool:
     return all(isinstance(e, int) for tensor in graph.inputs for e in tensor.shape)
-
-
-def read_sizes(texts: tuple[str, ...], graph: Any) -> dict[str, int]:
-    """Return the size of each named dimension of a graph, from `M=2048`.
-
-    Raises:
-        UsageError: one is missing, unknown, or no number.
-    """
-    found = {}
-    for text in texts:
-        name, _, number = text.partition("=")
-        # isascii: there are digits that int() does not take.
-        if not (number.isascii() and number.isdigit()) or int(number) < 1:
-            raise UsageError(f"--size {text!r} is no size", help="write NAME=N, such as M=2048")
-        found[name] = int(number)
-    named = {
-        str(s)
-        for t in graph.inputs
-        for e in t.shape
-        if not isinstance(e, int)
-        for s in e.free_symbols
-    }
-    missing = sorted(named - set(found))
-    if missing:
-        raise UsageError(f"the size of {missing[0]} is missing", help=f"add --size {missing[0]}=N")
-    unknown = sorted(set(found) - named)
-    if unknown:
-        known = ", ".join(sorted(named)) or "none: all of them are numbers"
-        raise UsageError(f"the program has no size {unknown[0]}", help=f"its sizes are {known}")
-    for tensor in graph.inputs:
-        extents = [
-            e if isinstance(e, int) else int(e.subs({s: found[str(s)] for s in e.free_symbols}))
-            for e in tensor.shape
-        ]
-        if math.prod(extents) > _MOST_ELEMENTS:
-            raise UsageError(
-                f"--size: {tensor.name} has {math.prod(extents)} elements, more than"
-                f" {_MOST_ELEMENTS}: no chip has the memory",
-                help="give smaller sizes",
-            )
-    return found
 
 
 def _verify(compiled: Compiled, sizes: dict[str, int]) -> str | None:

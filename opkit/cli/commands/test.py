@@ -160,7 +160,7 @@ def command(
 
     Example: opkit test gelu_custom -k "float16 and not 1000003"
     """
-    from opkit.cli.parts import testing_modes as modes
+    from opkit.cli.commands import _test_modes as modes
     from opkit.testing import ERROR_ROWS, operator_standards, read_budget, remember_failures
     from opkit.toolchain import load_project
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .cases import OpenProject, choose_cases, open_project
     from .check_cases import run_checks
     from .check_mutants import mutate_project, show_mutation
+    from .cmake import cmake_arguments
     from .compat_build import chosen_operators, report_builds
     from .compat_mutants import Ran, mutate_samples
     from .compat_unit_tests import report_unit_tests
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         show_fault,
         show_timelines,
     )
+    from .sizes import read_sizes
     from .tune_others import program_subject_of, tune_compiled
     from .tune_search import Search
 
@@ -46,6 +48,7 @@ __all__ = [
     "check_prototype",
     "choose_cases",
     "chosen_operators",
+    "cmake_arguments",
     "compat_work",
     "enclosing_project",
     "find_existing",
@@ -58,6 +61,7 @@ __all__ = [
     "operator_notes",
     "print_prototype",
     "program_subject_of",
+    "read_sizes",
     "report_builds",
     "report_library",
     "report_unit_tests",
@@ -84,6 +88,8 @@ __getattr__ = lazy_names(
             "mutate_project",
             "show_mutation",
         ),
+        "cmake": ("cmake_arguments",),
+        "sizes": ("read_sizes",),
         "compat_build": (
             "chosen_operators",
             "report_builds",

@@ -71,7 +71,7 @@ def _begin(setup: _Setup, folders: Mapping[str, Path]) -> Callable[[Task], Tried
 
 
 def _machine(setup: _Setup) -> Machine:
-    from opkit.cli.commands.cc import cmake_arguments
+    from opkit.cli.parts.cmake import cmake_arguments
     from opkit.compat import Machine
     from opkit.toolchain import OPKIT_COMMAND, find_home, home_variables
     from opkit.torch_npu import offering_variables

@@ -54,7 +54,7 @@ def tune_compiled(
 ) -> None:
     """Tune a tensor program for some sizes, and write its tuning file."""
     from opkit import compiler
-    from opkit.cli.commands.compile import read_sizes
+    from opkit.cli.parts.sizes import read_sizes
     from opkit.tuning import compiled_subject, save_choices
 
     name, _, function = program.partition(":")

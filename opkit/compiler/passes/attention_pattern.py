@@ -97,7 +97,7 @@ def _built(work: Rebuilder, node: Node, parts: _Found, triangles: Mapping[str, i
     if parts.heads:
         *outer, heads, _ = q.shape[:-1]
         *more, rows = parts.heads[len(outer) + 1 :]
-        shared = math.prod(int(str(extent)) for extent in more)
+        shared = math.prod(fixed_shape(more))
         q = q.reshape(*outer, heads * shared, rows, q.shape[-1])
     operands = [q, k, v]
     causal = parts.seen in triangles
@@ -132,7 +132,7 @@ def _in_fewer_axes(node: Node, x: Value) -> Value | None:
     if len(runs) == len(axes) or len(runs) == 1:
         return None
     order = sorted(runs)
-    extents = [math.prod(int(str(x.shape[axis])) for axis in run) for run in order]
+    extents = [math.prod(fixed_size(x.shape[axis]) for axis in run) for run in order]
     turned = x.reshape(*extents).transpose(*(order.index(run) for run in runs))
     return turned.reshape(*node.output.shape)
 

@@ -55,7 +55,7 @@ def attention_data(node: Node, shapes: Sequence[Extents], chip: Chip) -> tuple[i
         batch_mask = rows * columns if math.prod(own) > 1 else 0
     values = (
         *(batches * groups, groups, queries, k[-2], width, v[-1]),
-        *(sharing, int(str(node.settings["ahead"])), batch_mask, row_mask),
+        *(sharing, node.settings.integer("ahead"), batch_mask, row_mask),
         *(
             each[-3] if letter in turned else 1
             for letter, each in zip("qkvy", (q, k, v, q), strict=True)

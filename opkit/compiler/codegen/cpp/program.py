@@ -200,7 +200,7 @@ class HostProgram(FileProgram):
             0 if int(np.prod(k.shape[:-2])) == 1 else k.shape[-2],
             rows * columns if mask and int(np.prod(mask[0].shape[:-2])) > 1 else 0,
             columns if rows > 1 else 0,
-            int(str(node.settings["ahead"])),
+            node.settings.integer("ahead"),
         )
         self._call(f"{name}_attention", [q, k, v, *mask, result], numbers)
         if is_turned:
