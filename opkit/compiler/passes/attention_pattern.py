@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..ir import Graph, Node, Shape, Value, is_floating, same
+from ..ir import Graph, Node, Shape, Value, fixed_shape, fixed_size, is_floating, same
 from .attention_guard import finds_infinities
 from .rewrite import Rebuilder
 
