@@ -19,7 +19,13 @@ if TYPE_CHECKING:
         raise_status,
     )
     from opkit.runtime.package import OperatorPackage
-    from opkit.runtime.program import find_program, program_variables, run_program, timeout_option
+    from opkit.runtime.program import (
+        find_program,
+        find_script,
+        program_variables,
+        run_program,
+        timeout_option,
+    )
     from opkit.runtime.script import run_script
     from opkit.runtime.watchdog import DEFAULT_TIMEOUT_SECONDS, time_limit
 
@@ -38,6 +44,7 @@ __all__ = [
     "configuration",
     "configure",
     "find_program",
+    "find_script",
     "load_emulator",
     "open",
     "program_variables",
@@ -56,7 +63,13 @@ __getattr__ = lazy_names(
         "kernel": ("DeviceMemory", "Kernel", "LaunchResult"),
         "library": ("Library", "OutputSpec", "Tiling", "changed_inputs", "open", "raise_status"),
         "package": ("OperatorPackage",),
-        "program": ("find_program", "program_variables", "run_program", "timeout_option"),
+        "program": (
+            "find_program",
+            "find_script",
+            "program_variables",
+            "run_program",
+            "timeout_option",
+        ),
         "script": ("run_script",),
         "watchdog": ("DEFAULT_TIMEOUT_SECONDS", "time_limit"),
     },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -11,10 +12,12 @@ from typing import IO
 
 from opkit.errors import UsageError
 
-__all__ = ["find_program", "program_variables", "run_program", "timeout_option"]
+__all__ = ["find_program", "find_script", "program_variables", "run_program", "timeout_option"]
 
 # Read by what `opkit cc` links into programs: emulator/start/program_start.cpp.
 _OPTIONS_VARIABLE = "OPKIT_RUN_OPTIONS"
+_PYTHON = re.compile(rb"#!.*\bpython[\d.]*\b")
+_FIRST_LINE = 512
 
 
 def timeout_option(seconds: float) -> dict[str, str | int | None]:
@@ -45,6 +48,24 @@ def find_program(program: Path) -> Path:
     return Path(on_path)
 
 
+def find_script(program: Path) -> Path | None:
+    """Return the Python file that a name means: `NAME.py`, or a command such as pytest.
+
+    None where it is a program of its own, or nothing. A command is one whose first line names
+    Python.
+    """
+    on_path = shutil.which(str(program)) if program.name == str(program) else None
+    found = program if program.is_file() or on_path is None else Path(on_path)
+    if found.suffix == ".py":
+        return found
+    try:
+        with found.open("rb") as file:
+            first = file.readline(_FIRST_LINE)
+    except OSError:
+        return None
+    return found if _PYTHON.match(first) else None
+
+
 def run_program(
     program: Path,
     arguments: Sequence[str],
@@ -67,6 +88,6 @@ def run_program(
     except OSError as err:
         raise UsageError(
             f"{program}: cannot be started: {err.strerror}",
-            help="it must be an executable program, or end in .py",
+            help="it must be an executable program, or a script of Python",
         ) from err
     return done.returncode

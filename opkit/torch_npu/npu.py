@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -127,6 +128,9 @@ def __getattr__(name: str) -> Any:
     # torch.compile keeps and restores the state of what draws by chance through it.
     if name == "default_generators":
         return tuple(_generator(index) for index in range(device_count()))
+    # The vendor's module has the functions of devices a second time.
+    if name == "utils":
+        return sys.modules[__name__]
     raise AttributeError(f"module 'torch.npu' has no attribute '{name}'")
 
 

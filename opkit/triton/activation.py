@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
@@ -17,12 +17,13 @@ from .launching import TritonKernel
 from .redirect import BACKEND, VARIABLE, is_ours
 
 _FAMILY = "triton.language.extra.cann"
+_ENTRIES = "triton.runtime.libentry"
 
 __all__ = ["activate", "active", "launch", "offer"]
 
 
 class _Lent(Loader):
-    """Finds the library by the name that the chip's own Triton has for it, where nobody else does.
+    """Finds modules that the chip's own Triton has, by their names there, where nobody else does.
 
     The last finder of all: a Triton that has the module goes first.
     """
@@ -32,7 +33,8 @@ class _Lent(Loader):
         del path, target
         if name == _FAMILY:
             return ModuleSpec(name, self, is_package=True)
-        return ModuleSpec(name, self) if name == f"{_FAMILY}.libdevice" else None
+        lent = name in (f"{_FAMILY}.libdevice", _ENTRIES)
+        return ModuleSpec(name, self) if lent else None
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Have an empty module made."""
@@ -42,6 +44,9 @@ class _Lent(Loader):
         """Fill it."""
         if module.__name__ == _FAMILY:
             return
+        if module.__name__ == _ENTRIES:
+            module.libentry = _libentry  # type: ignore[attr-defined]
+            return
         from . import libdevice
 
         for name in libdevice.__all__:
@@ -49,10 +54,15 @@ class _Lent(Loader):
         module.__getattr__ = libdevice.__getattr__  # type: ignore[method-assign]
 
 
+def _libentry() -> Callable[[Any], Any]:
+    """Return what the chip's Triton keeps launches by: kernels here are kept anyway."""
+    return lambda kernel: kernel
+
+
 def offer() -> None:
     """Have Triton choose this backend in this process, where nobody has chosen another.
 
-    Programs for the chip's own Triton find its module of functions, too.
+    Programs for the chip's own Triton find its modules, too.
     """
     os.environ.setdefault(VARIABLE, BACKEND)
     if not any(isinstance(finder, _Lent) for finder in sys.meta_path):

@@ -704,21 +704,26 @@ _LIBRARY |= {
 """Functions of the high-level library that want temporary space."""
 
 
-def apply_math(lowering: Lowering, name: str, source: Buffer) -> Buffer | None:
-    """Return a function of a tile of floats; None: there is none."""
-    writer = lowering.writer
+_LIBRARY_OF_TWO = {"extern.pow": "Power"}
+"""The same, of two operands."""
+
+
+def apply_math(lowering: Lowering, name: str, *sources: Buffer) -> Buffer | None:
+    """Return a function of tiles of floats; None: there is none."""
+    writer, source = lowering.writer, sources[0]
     target = writer.buffer("f32", source.count)
     text = _MATH.get(name)
     if text is not None:
         writer.vector(text.format(target.name, source.name, source.count))
         return target
-    function = _LIBRARY.get(name)
+    function = _LIBRARY.get(name) or _LIBRARY_OF_TWO.get(name)
     if function is None:
         return None
     lowering.needs_library = True
-    space = writer.buffer("i1", 6 * 4 * max(source.count, 64))
+    space = writer.buffer("i1", (5 + len(sources)) * 4 * max(source.count, 64))
     writer.on("any")
-    writer.line(f"{function}({target.name}, {source.name}, {space.name}, {source.count});")
+    given = ", ".join(each.name for each in sources)
+    writer.line(f"{function}({target.name}, {given}, {space.name}, {source.count});")
     writer.pipe = "any"
     return target
 
@@ -729,17 +734,18 @@ def _math(lowering: Lowering, operation: Operation) -> None:
     name = operation.name
     if name == "tt.extern_elementwise":
         name = f"extern.{operation.attributes['symbol'].strip(chr(34))}"
-        if name not in _MATH and name not in _LIBRARY:
+        if not any(name in table for table in (_MATH, _LIBRARY, _LIBRARY_OF_TWO)):
             raise lowering.refuse(f"{name.partition('.')[2]}: no function of a library here")
-    (value,) = lowering.given(operation)
     if kind.element not in ("f32", "f16", "bf16"):
         raise lowering.refuse(f"{operation.name} of {kind.element} has no kernel here")
     shape = kind.shape or (1,)
-    if isinstance(value, Scalar):
-        source = lowering.stored(Splat(Type("f32", shape), Scalar(Type("f32"), value.text)))
-    else:
-        source = widened(lowering, value)
-    result = apply_math(lowering, name, source)
+
+    def tile(value: Value) -> Buffer:
+        if isinstance(value, Scalar):
+            return lowering.stored(Splat(Type("f32", shape), Scalar(Type("f32"), value.text)))
+        return widened(lowering, value)
+
+    result = apply_math(lowering, name, *map(tile, lowering.given(operation)))
     assert result is not None
     result = narrowed(lowering, result, Type(kind.element, shape))
     if kind.shape is None:

@@ -1,4 +1,8 @@
-"""Functions that Triton's front end takes in float32 only: those of 16-bit floats, rounded once."""
+"""Functions that Triton's front end takes in float32 only: of other types as the chip's has them.
+
+Of 16-bit floats they are rounded once; whole numbers are their own floor and ceiling; `cdiv` takes
+floats.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,8 @@ _NAMES = (
 
 def static_functions() -> dict[object, Callable[[Any, ast.Call], Any]]:
     """Return what the code generator calls instead of those functions."""
-    return {getattr(tl, name): _through_float32(getattr(tl, name)) for name in _NAMES}
+    functions = {getattr(tl, name): _through_float32(getattr(tl, name)) for name in _NAMES}
+    return functions | {tl.cdiv: _ceiling_division}
 
 
 def _through_float32(function: Any) -> Callable[[Any, ast.Call], Any]:
@@ -27,6 +32,8 @@ def _through_float32(function: Any) -> Callable[[Any, ast.Call], Any]:
         named = dict(generator.visit(keyword) for keyword in node.keywords)
         value = given[0] if given else None
         kind = getattr(getattr(value, "type", None), "scalar", None)
+        if kind is not None and kind.is_int() and function in (tl.floor, tl.ceil):
+            return value
         if kind not in (tl.float16, tl.bfloat16):
             return generator.call_Function(node, function, given, named)
         wide = generator.semantic.cast(value, _like(value, tl.float32))
@@ -34,6 +41,21 @@ def _through_float32(function: Any) -> Callable[[Any, ast.Call], Any]:
         return generator.semantic.cast(result, _like(value, kind))
 
     return call
+
+
+def _ceiling_division(generator: Any, node: ast.Call) -> Any:
+    given = [generator.visit(each) for each in node.args]
+    named = dict(generator.visit(keyword) for keyword in node.keywords)
+    operands = [*given, *named.values()]
+    kinds = [getattr(getattr(each, "type", None), "scalar", None) for each in operands]
+    if not any(kind is not None and kind.is_floating() for kind in kinds):
+        return generator.call_Function(node, tl.cdiv, given, named)
+    x, div = [*given, *(named[name] for name in ("x", "div") if name in named)]
+    semantic = generator.semantic
+    quotient = semantic.truediv(semantic.to_tensor(x), semantic.to_tensor(div))
+    kind = quotient.type.scalar
+    wide = semantic.cast(quotient, _like(quotient, tl.float32))
+    return semantic.cast(generator.call_Function(node, tl.ceil, [wide], {}), _like(quotient, kind))
 
 
 def _like(value: Any, kind: Any) -> Any:

@@ -293,9 +293,10 @@ def _start(
     bound: Mapping[str, Any],
     grid: Sequence[int],
 ) -> None:
-    values = [bound[name] for name, kind in signature.items() if kind != "constexpr"]
-    for value in values:
-        _check_device(value)
+    names = [name for name, kind in signature.items() if kind != "constexpr"]
+    values = [bound[name] for name in names]
+    for name, value in zip(names, values, strict=True):
+        _check_device(value, name, list(bound).index(name))
     given: list[Any] = []
     for kind, value in zip(kernel.text.parameters, values, strict=True):
         given += _argument(kind, value)
@@ -312,10 +313,19 @@ def _start(
     kernel.native.launch([*given, system, work], blocks)
 
 
-def _check_device(value: object) -> None:
+class _HostTensor(TritonError, ValueError):
+    """Triton itself has a ValueError of this text, which programs catch."""
+
+
+def _check_device(value: object, name: str, position: int) -> None:
     device = getattr(value, "device", None)
     kind = getattr(device, "type", None)
-    if kind is not None and kind not in ("npu", "cpu"):
+    if kind == "cpu":
+        raise _HostTensor(
+            f"Pointer argument (at {position}) cannot be accessed from Triton (cpu tensor?)",
+            help=f"{name}.npu(), or {name}.numpy(): arrays are read where they lie",
+        )
+    if kind is not None and kind != "npu":
         raise TritonError(f"a tensor on {device}: the emulated device is npu")
 
 

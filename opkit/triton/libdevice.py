@@ -13,10 +13,11 @@ from triton.language import core
 
 __all__ = [
     *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "copysign", "cos"),
-    *("cosh", "div_rn", "erf", "erfc", "exp", "exp2", "expm1", "fabs", "abs", "fast_dividef"),
-    *("fast_expf", "finitef", "floor", "fma", "hypot", "isfinited", "isinf", "isnan", "log"),
-    *("log10", "log1p", "log2", "nearbyint", "nextafter", "relu", "rint", "round"),
-    *("rsqrt", "signbit", "sin", "sinh", "sqrt", "tan", "tanh", "trunc"),
+    *("cosh", "cyl_bessel_i0", "div_rn", "erf", "erfc", "erfinv", "exp", "exp2", "expm1"),
+    *("fabs", "abs", "fast_dividef", "fast_expf", "finitef", "floor", "fma", "gamma", "hypot"),
+    *("isfinited", "isinf", "isnan", "lgamma", "log", "log10", "log1p", "log2", "nearbyint"),
+    *("nextafter", "pow", "relu", "rint", "round", "rsqrt", "signbit", "sin", "sinh", "sqrt"),
+    *("tan", "tanh", "tgamma", "trunc"),
 ]
 
 _FLOATS = (core.float32, core.float16, core.bfloat16)
@@ -149,6 +150,114 @@ def nextafter(x, y):  # type: ignore[no-untyped-def]
     moved = tl.where(x == 0, least, step)
     moved = tl.where(x == y, y, moved)
     return tl.where(isnan(x) | isnan(y), x + y, moved)
+
+
+@triton.jit
+def erfinv(x):  # type: ignore[no-untyped-def]
+    """What erf gives x for: two steps of Newton from a closed form."""
+    wide = x.to(tl.float32)
+    size = tl.abs(wide)
+    rest = 1 - size
+    # erf(y) is near sqrt(1 - exp(-y * y * (4 / pi + a * y * y) / (1 + a * y * y))), solved for y.
+    log = tl.log(tl.where(rest > 0, rest * (1 + size), 1.0))
+    half = 4.3307467508 + log * 0.5
+    root = tl.sqrt(tl.maximum(tl.sqrt(half * half - log * 6.8027210884) - half, 0.0))
+    for _ in tl.static_range(3):
+        error = tl.where(size < 0.5, size - tl.erf(root), erfc(root) - rest)
+        root = root + error * 0.8862269254527580 * tl.exp(root * root)
+    root = tl.where(size == 1, float("inf"), root)
+    root = tl.where(size > 1, float("nan"), root)
+    return copysign(root, wide).to(x.dtype)
+
+
+@triton.jit
+def _log_gamma(x):  # type: ignore[no-untyped-def]
+    """log(gamma(x)) of x > 0: Stirling's series from 8 on, nearer by gamma(x + 1) = x gamma(x)."""
+    product = x
+    for step in tl.static_range(1, 8):
+        product = product * (x + step)
+    far = tl.where(x < 8, x + 8, x)
+    part = 1 / far
+    square = part * part
+    series = part * (0.0833333333333 + square * (-0.00277777777778 + square * 0.000793650793651))
+    log = (far - 0.5) * tl.log(far) - far + 0.918938533204673 + series
+    return tl.where(x < 8, log - tl.log(tl.where(x < 8, product, 1.0)), log)
+
+
+@triton.jit
+def _sine_of_turns(x):  # type: ignore[no-untyped-def]
+    """sin(pi * x), exactly 0 of whole numbers."""
+    whole = tl.floor(x + 0.5)
+    sine = tl.sin((x - whole) * 3.14159265358979)
+    return tl.where(whole - 2 * tl.floor(whole * 0.5) == 1, -sine, sine)
+
+
+@triton.jit
+def lgamma(x):  # type: ignore[no-untyped-def]
+    """The logarithm of gamma's magnitude; its error is some 1e-6, near its zeros too."""
+    wide = x.to(tl.float32)
+    log = _log_gamma(tl.where(wide > 0, wide, 1 - wide))
+    sine = tl.abs(_sine_of_turns(wide))
+    below = tl.log(3.14159265358979 / tl.where(sine == 0, 1.0, sine)) - log
+    result = tl.where(wide > 0, log, tl.where(sine == 0, float("inf"), below))
+    return tl.where(isinf(wide), float("inf"), result).to(x.dtype)
+
+
+@triton.jit
+def gamma(x):  # type: ignore[no-untyped-def]
+    """The gamma function; no number of whole numbers below zero."""
+    wide = x.to(tl.float32)
+    size = tl.exp(_log_gamma(tl.where(wide > 0, wide, 1 - wide)))
+    sine = _sine_of_turns(wide)
+    below = 3.14159265358979 / (tl.where(sine == 0, 1.0, sine) * size)
+    none = tl.where(wide == 0, copysign(float("inf") + 0 * wide, wide), float("nan"))
+    result = tl.where(wide > 0, size, tl.where(sine == 0, none, below))
+    return tl.where(wide == float("inf"), wide, result).to(x.dtype)
+
+
+tgamma = gamma
+
+
+@triton.jit
+def cyl_bessel_i0(x):  # type: ignore[no-untyped-def]
+    """The modified Bessel function of order 0: its series, from 12 on its expansion."""
+    size = tl.abs(x.to(tl.float32))
+    quarter = size * size * 0.25
+    near = 1.0 + 0 * size
+    for step in tl.static_range(24):
+        near = 1 + near * quarter / ((24 - step) * (24 - step))
+    eighth = 0.125 / tl.where(size < 12, 12.0, size)
+    far = 1.0 + 0 * size
+    for step in tl.static_range(8):
+        far = 1 + far * eighth * ((15 - 2 * step) * (15 - 2 * step)) / (8 - step)
+    # The root of exp twice: exp itself overflows before the function does.
+    root = tl.exp(size * 0.5)
+    far = root * (far / tl.sqrt(6.28318530717959 * tl.where(size < 12, 12.0, size))) * root
+    far = tl.where(size == float("inf"), size, far)
+    return tl.where(size < 12, near, far).to(x.dtype)
+
+
+def _power(base: Any, exponent: Any, _semantic: Any = None) -> Any:
+    """Powers of floats."""
+    base, exponent = _semantic.to_tensor(base), _semantic.to_tensor(exponent)
+    kind = base.type.scalar
+    if not kind.is_floating():
+        raise ValueError(f"libdevice.pow takes floats, not {kind}")
+    base, exponent = _semantic.broadcast_impl_value(
+        base, _semantic.cast(exponent, _of(exponent, kind))
+    )
+    symbols = {(each, each): ("pow", each) for each in _FLOATS}
+    return core.extern_elementwise(
+        "opkit", "", [base, exponent], symbols, is_pure=True, _semantic=_semantic
+    )
+
+
+_power.__name__ = "pow"
+pow = core.builtin(_power)
+
+
+def _of(value: Any, kind: Any) -> Any:
+    return value.type.with_element_ty(kind) if value.type.is_block() else kind
 
 
 def __getattr__(name: str) -> Any:

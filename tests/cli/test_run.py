@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import click
 import pytest
 
-from opkit import emulator
+from opkit import emulator, runtime
 from opkit.cli.commands.cc import command as cc
 from opkit.cli.commands.check import command as check
 from opkit.cli.commands.profile import command as profile
@@ -130,6 +132,28 @@ def test_a_chip_of_another_architecture_is_refused_by_the_launch(
     shown = capfd.readouterr()
     assert shown.out.startswith("Ascend310P3 0 -")
     assert "build with --npu-arch=dav-2002" in shown.err
+
+
+def test_a_command_that_is_a_script_runs_in_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tool").write_text(
+        f"#!{sys.executable}\nimport sys\nfrom opkit import runtime\n"
+        "print(runtime.configuration().chip, sys.argv[1:])\n"
+    )
+    (tmp_path / "tool").chmod(0o755)
+    (tmp_path / "other").write_text("#!/bin/sh\necho python $1\n")
+    (tmp_path / "other").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    before = _configuration()
+    try:
+        assert run_guarded(command, ["--chip", "Ascend310P3", "tool", "--mine"]) == 0
+    finally:
+        from opkit.emulator import _emulator
+
+        _emulator.configure(**before)
+    assert capsys.readouterr().out == "Ascend310P3 ['--mine']\n"
+    assert runtime.find_script(Path("other")) is None
 
 
 def test_a_script_runs_in_process_under_the_options(

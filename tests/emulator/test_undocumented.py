@@ -162,3 +162,32 @@ def test_fixpipe_of_bursts_carries_rows_and_columns_of_matrices_that_fill_no_fra
     # Three data blocks between the columns stay as they were.
     assert (halves[0, 20:] == -1).all()
     assert (singles[0, 320:] == -1).all()
+
+
+GROUPS = """
+extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR y) {
+  GlobalTensor<float> in, out;
+  in.SetGlobalBuffer((__gm__ float*)x);
+  out.SetGlobalBuffer((__gm__ float*)y);
+  LocalTensor<float> source(TPosition::VECIN, 0, 192), result(TPosition::VECOUT, 4096, 48);
+  __ubuf__ float* from = (__ubuf__ float*)source.GetPhyAddr();
+  __ubuf__ float* to = (__ubuf__ float*)result.GetPhyAddr();
+  DataCopy(source, in, 192);
+  PipeBarrier<PIPE_ALL>();
+  SetMaskCount();
+  SetVectorMask<float, MaskMode::COUNTER>(0, 192);
+  BlockReduceMaxIntrinsicsImpl(to, from, 1, 1, 1, 8);
+  BlockReduceSumIntrinsicsImpl(to + 24, from, 1, 1, 1, 8);
+  SetMaskNorm();
+  ResetMask();
+  PipeBarrier<PIPE_ALL>();
+  DataCopy(out, result, 48);
+}
+"""
+
+
+def test_reductions_of_addresses_take_the_mask_that_is_set(compile_kernel) -> None:
+    x = np.random.default_rng(1).integers(-99, 99, (24, 8)).astype(np.float32)
+    y = np.zeros(48, np.float32)
+    compile_kernel(GROUPS)(x, y)
+    np.testing.assert_array_equal(y, [*x.max(1), *x.sum(1)])

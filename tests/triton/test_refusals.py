@@ -28,6 +28,16 @@ def doubles_kernel(x):
     tl.store(x, tl.load(x) * 2)
 
 
+@pytest.mark.torch
+def test_a_tensor_on_the_host_is_what_triton_itself_says() -> None:
+    import torch
+
+    with pytest.raises(
+        ValueError, match=r"\(at 0\) cannot be accessed from Triton \(cpu tensor\?\)"
+    ):
+        launch(doubles_kernel, (1,), torch.zeros(1))
+
+
 @triton.jit
 def exchange_kernel(x):
     tl.atomic_xchg(x, 1)

@@ -166,7 +166,7 @@ def command(
     first where needed, an ordinary build, and runs every case of opkit test under the checks.
     --mutate deletes or weakens each synchronisation of its kernels, shortens each copy and shifts
     each offset, one at a time in a scratch copy, and says which of these mutants a check or a test
-    notices. Behind "--" stands a program that "opkit cc" has linked, or a .py file, with its
+    notices. Behind "--" stands a program that "opkit cc" has linked, or a Python script, with its
     arguments. Exits 1 when something is found; "opkit explain CLASS" explains a class.
 
     Example: opkit check gelu_custom --tool racecheck --sarif check.sarif
@@ -274,14 +274,15 @@ def _check_program(program: tuple[str, ...], settings: _Settings, console: Conso
     path = Path(program[0])
     chip = find_chip(settings.chip).name if settings.chip is not None else None
     console.command_line(program)
-    if path.suffix == ".py":
-        if not path.is_file():
+    script = runtime.find_script(path)
+    if script is not None:
+        if not script.is_file():
             raise UsageError(f"{path}: there is no such script")
         runtime.configure(chip, allow_raw_writes=settings.checks.allow_raw_writes)
         torch_npu.offer()
         triton.offer()
         with runtime.time_limit(settings.timeout_seconds):
-            return check_script(path, program[1:], settings=settings.checks)
+            return check_script(script, program[1:], settings=settings.checks)
     return check_program(
         path,
         program[1:],

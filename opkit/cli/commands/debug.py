@@ -307,12 +307,13 @@ def _program_target(program: tuple[str, ...], chip: str, options: dict[str, Any]
     from opkit.pypto import as_pypto
 
     file = runtime.find_program(Path(program[0]))
+    script = runtime.find_script(file)
     named = {
         "launch": options["launch"],
         "kernel": options["kernel"],
         "limit_bytes": options["limit"],
     }
-    if file.suffix != ".py":
+    if script is None:
         context = click.get_current_context()
         asked = context.get_parameter_source("chip")
         is_default = asked is click.core.ParameterSource.DEFAULT
@@ -321,7 +322,7 @@ def _program_target(program: tuple[str, ...], chip: str, options: dict[str, Any]
     triton.offer()
     runtime.configure(chip)
     with as_pypto():
-        return debug_script(file, program[1:], **named)
+        return debug_script(script, program[1:], **named)
 
 
 def _serve(target: Any, port: int | None, console: Console) -> None:

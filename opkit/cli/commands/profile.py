@@ -156,8 +156,8 @@ def command(
     PROJECT is its folder, or any folder inside it; the working directory by default. It is built
     first where needed, launched once, and timed by a model of the chip: no time printed here was
     measured. docs/profile.md says how far the model is from published measurements. Behind "--"
-    stands a program that "opkit cc" has linked, or a .py file, with its arguments: each launch is
-    timed, the longest is shown.
+    stands a program that "opkit cc" has linked, or a Python script, with its arguments: each launch
+    is timed, the longest is shown.
 
     Example: opkit profile gelu_custom --shape 1048576 --html gelu.html
 
@@ -244,15 +244,16 @@ def _profile_program(
     name = find_chip(chip).name if chip is not None else None
     model = None
     console.command_line(program)
-    if path.suffix == ".py":
-        if not path.is_file():
+    script = runtime.find_script(path)
+    if script is not None:
+        if not script.is_file():
             raise UsageError(f"{path}: there is no such script")
         torch_npu.offer()
         triton.offer()
         runtime.configure(name, allow_raw_writes=how.allow_raw_writes)
         with runtime.time_limit(timeout), torch_npu.Watch() as watch:
             timelines, code = profile_script(
-                path,
+                script,
                 program[1:],
                 kernel=kernel or "*",
                 event_limit=how.event_limit,

@@ -65,8 +65,9 @@ def command(
 ) -> None:
     """Run a program or Python script on the emulated device.
 
-    PROGRAM is what "opkit cc" has linked, or a .py file, which runs in this process. What follows
-    it are its own arguments. opkit exits with the program's code.
+    PROGRAM is what "opkit cc" has linked, or a Python script (a .py file, or a command such as
+    pytest), which runs in this process. What follows it are its own arguments. opkit exits with the
+    program's code.
 
     A program whose result changes with --seed depends on the order of its blocks, or on memory that
     nobody has written. With --poison as well, memory holds NaN patterns.
@@ -94,12 +95,13 @@ def command(
         threads = 1
     name = find_chip(chip).name if chip is not None else None
     found = runtime.find_program(program)
-    if found.suffix == ".py":
+    script = runtime.find_script(program)
+    if script is not None:
         with runtime.time_limit(timeout):
             runtime.configure(
                 name, threads=threads, poison=poison, seed=seed, chip_bounds=chip_bounds
             )
-            _run_script(found, arguments)
+            _run_script(script, arguments)
         return
     options = {
         **{"chip": name, "threads": threads, "poison": int(poison), "seed": seed},

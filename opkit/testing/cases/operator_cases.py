@@ -37,6 +37,16 @@ _PRODUCTS = tuple(
     for biased in (True, False)
 )
 
+
+def _boxes(count: int, step: int) -> Source:
+    """Left, upper, right and lower ends of boxes that overlap each other more or less."""
+    ends = []
+    for place in range(count):
+        left, upper = place * step % 17 / 2, place * 7 % 13 / 2
+        ends += [left, upper, left + 1 + place % 5, upper + 2 + place % 3]
+    return Source(values=tuple(ends))
+
+
 TOGETHER: dict[str, tuple[Together, ...]] = {
     **POOLING_CASES,
     **QUANTISING_CASES,
@@ -202,6 +212,15 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         Together(((9, columns), (6,), (6, columns)), {}, {"indices": places_of(9)})
         for columns in (8, 33, 1031)
     ),
+    "iou_v2": tuple(
+        Together(
+            ((count, 4), (count if aligned else others, 4)),
+            {"mode": mode, "aligned": aligned, "eps": 0.0625},
+            {"bboxes": _boxes(count, 3), "gtboxes": _boxes(count if aligned else others, 5)},
+        )
+        for count, others in ((8, 8), (33, 7), (257, 65))
+        for mode, aligned in (("iou", False), ("iof", True))
+    ),
     "layer_normalization_grad": tuple(
         Together(
             (whole, whole, whole[1:], whole[:1], whole[:1]),
@@ -316,6 +335,20 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         for axes in (1, len(whole))
     ),
     # Steps of the last axis are 1, by the document.
+    "stack_group_points": tuple(
+        Together(
+            ((batches * points, columns), (batches,), (batches * rows, samples), (batches,)),
+            {},
+            {
+                "features_batch_cnt": given(*[float(points)] * batches),
+                "indices": places_of(points),
+                "indices_batch_cnt": given(*[float(rows)] * batches),
+            },
+        )
+        for batches, points, columns, rows, samples in (
+            *((1, 8, 8, 4, 2), (2, 33, 7, 5, 16), (3, 65, 33, 17, 5)),
+        )
+    ),
     "strided_slice_assign": tuple(
         Together(
             (
@@ -342,6 +375,14 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
     # A row of n has n x n sums.
     "segsum": tuple(
         Together((shape,)) for shape in ((1, 1, 16), (2, 3, 33), (2, 3, 5, 65), (1, 2, 2, 257))
+    ),
+    "three_interpolate_backward": tuple(
+        Together(
+            ((batch, channels, count), (batch, count, 3), (batch, count, 3)),
+            {"m": points},
+            {"idx": places_of(points), "weight": PROBABILITY},
+        )
+        for batch, channels, count, points in ((1, 16, 8, 8), (2, 33, 65, 31), (3, 7, 257, 64))
     ),
     "transform_bias_rescale_qkv": tuple(
         Together(((batch, rows, 3 * size), (3 * size,)), {"num_heads": heads})

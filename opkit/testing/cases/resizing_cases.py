@@ -103,10 +103,40 @@ _PLANE_GRADIENTS = _gradients(_PLANES, _OF_PLANES)
 RESIZING_CASES: dict[str, tuple[Together, ...]] = {
     "grid_sample": tuple(_samples(has_gradient=False)),
     "grid_sampler2_d_grad": tuple(_samples(has_gradient=True)),
+    "grid_sampler3_d_grad": tuple(
+        Together(
+            ((*image[:2], *size), image, (image[0], *size, 3)),
+            {
+                "interpolation_mode": ("bilinear", "nearest")[number % 2],
+                "padding_mode": ("zeros", "border")[number % 2],
+                "align_corners": _CORNERS[number % 2],
+            },
+            {"grid": _PLACES, "x": POSITIVE},
+        )
+        for number, (image, size) in enumerate(_VOLUMES)
+    ),
     "resize_upsample_trilinear": _with_corners(_NAMED_SOLID),
     "upsample_bicubic2d": _with_corners(_PLAIN),
     "upsample_bicubic2d_aa": _with_corners(_PLAIN),
     "upsample_bicubic2d_aa_grad": _with_corners(_PLANE_GRADIENTS),
+    "upsample_bilinear2d": tuple(
+        Together(
+            (image, (2,)),
+            {"align_corners": is_aligned},
+            {"x": POSITIVE, "size": Source(values=tuple(map(float, size)))},
+        )
+        for image, size in _PLANES
+        for is_aligned in _CORNERS
+    ),
+    "upsample_linear1d": tuple(
+        Together(
+            ((*image[:2], image[-1]), (1,)),
+            {"align_corners": is_aligned},
+            {"x": POSITIVE, "size": Source(values=(float(size[-1]),))},
+        )
+        for image, size in _PLANES
+        for is_aligned in _CORNERS
+    ),
     "upsample_bilinear2d_aa": _with_corners(_PLAIN),
     "upsample_bilinear2d_aa_backward": _with_corners(_PLANE_GRADIENTS),
     "upsample_bilinear2d_grad": _with_corners(_PLANE_GRADIENTS),

@@ -6,6 +6,7 @@ Sources: the documents of each operator, parameters and constraints.
 from __future__ import annotations
 
 from opkit.testing.cases.together import (
+    POSITIVE,
     PROBABILITY,
     Together,
     different,
@@ -44,6 +45,9 @@ _TURNED = (
     ((3, 17, 2, 128), (3, 17, 1, 128)),
 )
 
+# Kernels add up halves in halves: what cancels out has no digits left.
+_ADDED = {"scales": PROBABILITY} | dict.fromkeys(("expanded_x", "x1", "x2", "bias"), POSITIVE)
+
 ROUTING_CASES: dict[str, tuple[Together, ...]] = {
     "apply_rotary_pos_emb": tuple(
         Together(
@@ -76,6 +80,7 @@ ROUTING_CASES: dict[str, tuple[Together, ...]] = {
             {
                 "expanded_row_idx": different(tokens * k),
                 "expanded_expert_idx": places_of(experts),
+                **_ADDED,
             },
         )
         for tokens, columns, k, experts in _SIZES
@@ -87,7 +92,11 @@ ROUTING_CASES: dict[str, tuple[Together, ...]] = {
                 *((experts, columns), (tokens, k), (tokens, k)),
             ),
             {},
-            {"expanded_row_idx": different(tokens * k), "expert_idx": places_of(experts)},
+            {
+                "expanded_row_idx": different(tokens * k),
+                "expert_idx": places_of(experts),
+                **_ADDED,
+            },
         )
         for tokens, columns, k, experts in _SIZES
     ),

@@ -7,7 +7,7 @@ parameters.
 
 from __future__ import annotations
 
-from opkit.testing.documented.table import Tensor, documented, torch
+from opkit.testing.documented.table import Numbers, Tensor, documented, torch
 
 _INTERPOLATIONS = ["bilinear", "nearest", "bicubic"]
 _PADDINGS = ["zeros", "border", "reflection"]
@@ -42,6 +42,24 @@ def grid_sampler2_d_grad(
 ) -> tuple[Tensor, ...]:
     """Gradients of samples by images and grid."""
     found: tuple[Tensor, ...] = torch.ops.aten.grid_sampler_2d_backward(
+        *(dy, x, grid, _INTERPOLATIONS.index(interpolation_mode), _PADDINGS.index(padding_mode)),
+        *(align_corners, [True, True]),
+    )
+    return found
+
+
+@documented("grid_sampler3_d_grad")
+def grid_sampler3_d_grad(
+    dy: Tensor,
+    x: Tensor,
+    grid: Tensor,
+    *,
+    interpolation_mode: str,
+    padding_mode: str,
+    align_corners: bool,
+) -> tuple[Tensor, ...]:
+    """Gradients of samples by solid images and grid."""
+    found: tuple[Tensor, ...] = torch.ops.aten.grid_sampler_3d_backward(
         *(dy, x, grid, _INTERPOLATIONS.index(interpolation_mode), _PADDINGS.index(padding_mode)),
         *(align_corners, [True, True]),
     )
@@ -115,6 +133,26 @@ def upsample_bicubic2d_aa_grad(
     return torch.ops.aten._upsample_bicubic2d_aa_backward(
         dy, output_size, input_size, align_corners, scales_h or None, scales_w or None
     )
+
+
+@documented("upsample_bilinear2d")
+def upsample_bilinear2d(
+    x: Tensor, size: Numbers, *, align_corners: bool, scales: list[float]
+) -> Tensor | None:
+    """Images resized to a size, linear along two axes."""
+    if scales and any(scales):
+        return None
+    return torch.ops.aten.upsample_bilinear2d(x, size, align_corners)
+
+
+@documented("upsample_linear1d")
+def upsample_linear1d(
+    x: Tensor, size: Numbers, *, align_corners: bool, scale: float
+) -> Tensor | None:
+    """Lines resized to a size, linear."""
+    if scale:
+        return None
+    return torch.ops.aten.upsample_linear1d(x, size[-1:], align_corners)
 
 
 @documented("upsample_bilinear2d_aa")

@@ -199,7 +199,8 @@ def moe_token_unpermute(
     restore_shape: list[int],
 ) -> Tensor | None:
     """The sum of probability * row over the rows that a token became."""
-    if padded_mode or restore_shape:
+    del restore_shape  # of the padded mode
+    if padded_mode:
         return None
     rows = permuted_tokens[sorted_indices.long()]
     if probs is None:
@@ -243,7 +244,8 @@ def moe_token_unpermute_with_ep(
 ) -> Tensor | None:
     """The sum of probability * row over the rows of a range of places that a token became."""
     first, last = range
-    if padded_mode or restore_shape or last <= first:
+    del restore_shape  # of the padded mode
+    if padded_mode or last <= first:
         return None
     places = sorted_indices.long()
     inside = (places >= first) & (places < last)

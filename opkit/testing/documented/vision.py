@@ -83,3 +83,47 @@ def _samples(value: Tensor, locations: Tensor, start: int, height: int, width: i
     level = level.reshape(-1, value.shape[3], height, width)
     grid = (2 * locations - 1).permute(0, 1, 4, 2, 3).flatten(0, 1)
     return torch.nn.functional.grid_sample(level, grid, align_corners=False)
+
+
+@documented("iou_v2")
+def iou_of_boxes(boxes: Tensor, others: Tensor, *, mode: str, eps: float, aligned: bool) -> Tensor:
+    """What two boxes share, over what both cover or over the second; (boxes, others or 1).
+
+    Args:
+        boxes, others: left, upper, right and lower ends; `eps` is added to each extent.
+    """
+    first = boxes.unsqueeze(1)
+    second = others.unsqueeze(1) if aligned else others.unsqueeze(0)
+
+    def area(box: Tensor) -> Tensor:
+        return (box[..., 2:] - box[..., :2] + eps).prod(-1)
+
+    shared = torch.cat(
+        (
+            torch.maximum(first[..., :2], second[..., :2]),
+            torch.minimum(first[..., 2:], second[..., 2:]),
+        ),
+        -1,
+    )
+    inside = (shared[..., 2:] - shared[..., :2] + eps).clamp(min=0).prod(-1)
+    whole = area(second) if mode == "iof" else area(first) + area(second) - inside
+    return inside / whole
+
+
+@documented("stack_group_points")
+def stack_group_points(
+    features: Tensor, features_batch_cnt: Numbers, indices: Tensor, indices_batch_cnt: Numbers
+) -> Tensor:
+    """Features at indices within their batch: (rows of indices, columns, samples)."""
+    begins = torch.cumsum(torch.tensor([0, *features_batch_cnt[:-1]]), 0)
+    shifts = torch.repeat_interleave(begins, torch.tensor(indices_batch_cnt))
+    return features[indices.long() + shifts.unsqueeze(1)].transpose(1, 2)
+
+
+@documented("three_interpolate_backward")
+def three_interpolate_backward(dy: Tensor, idx: Tensor, weight: Tensor, *, m: int) -> Tensor:
+    """The sum of gradient * weight at each of three places: (batch, channels, m)."""
+    batch, channels, count = dy.shape
+    shares = (dy.unsqueeze(-1) * weight.unsqueeze(1)).reshape(batch, channels, 3 * count)
+    places = idx.long().reshape(batch, 1, 3 * count).expand(batch, channels, 3 * count)
+    return dy.new_zeros(batch, channels, m).scatter_add(2, places, shares)

@@ -145,10 +145,23 @@ def test_each_has_cases_that_its_reference_takes(name: str) -> None:
             'interpolation_mode:string="bilinear" padding_mode:string="zeros"'
             " align_corners:bool=false",
         ),
+        "grid_sampler3_d_grad": (
+            "grad x grid",
+            "dx dgrid",
+            'interpolation_mode:string="bilinear" padding_mode:string="zeros"'
+            " align_corners:bool=false",
+        ),
+        "upsample_bilinear2d": (
+            "x size:int32",
+            "y",
+            "align_corners:bool=false scales:list_float=[]",
+        ),
+        "upsample_linear1d": ("x size:int32", "y", "align_corners:bool=false scale:float=0.0"),
         "upsample_nearest": ("x", "y", f"output_size:list_int {_HW} exact_mode:bool=false"),
     }.get(name, _plain(name))
     words = "".join(word[:1].upper() + word[1:] for word in name.split("_"))
-    op = {"grid_sampler2_d_grad": "GridSampler2DGrad"}.get(name, words.replace("Aa", "AA"))
+    solid = {f"grid_sampler{n}_d_grad": f"GridSampler{n}DGrad" for n in (2, 3)}
+    op = solid.get(name, words.replace("Aa", "AA"))
     spec = operator(op, inputs, outputs, attrs)
     found = find_by_name(spec)
     assert found is not None, name

@@ -69,3 +69,43 @@ def test_the_gradient_of_attention_at_places_of_maps_is_bilinear() -> None:
     np.testing.assert_allclose(to_value, expected[0], atol=1e-12)
     np.testing.assert_allclose(to_places.transpose(0, 5, 1, 2, 3, 4), expected[1], atol=1e-12)
     np.testing.assert_allclose(to_weights.transpose(0, 4, 1, 2, 3), expected[2], atol=1e-12)
+
+
+def test_boxes_share_what_lies_in_both() -> None:
+    boxes = np.array([[0.0, 0, 2, 2], [4, 4, 5, 6]])
+    others = np.array([[1.0, 1, 3, 3], [0, 0, 1, 1], [4, 5, 6, 6]])
+    spec = operator(
+        "IouV2", "bboxes gtboxes", "overlap", 'mode:string="iou" eps:float=1.0 aligned:bool=false'
+    )
+    (shares,) = _given(spec, boxes, others, mode="iou", eps=0.0, aligned=False)
+    np.testing.assert_allclose(shares, [[1 / 7, 1 / 4, 0], [0, 0, 1 / 3]])
+    (shares,) = _given(spec, boxes, others[:2], mode="iof", eps=0.0, aligned=True)
+    np.testing.assert_allclose(shares, [[1 / 4], [0]])
+    found = find_by_name(spec)
+    assert found is not None and library_cases(spec, found.expression, found=found)
+
+
+def test_points_are_taken_of_their_own_batch() -> None:
+    (features,) = _normal((5, 2))
+    indices = np.array([[0, 1, 1], [2, 0, 1], [1, 1, 0]])
+    spec = operator(
+        "StackGroupPoints",
+        "features features_batch_cnt:int32 indices:int32 indices_batch_cnt:int32",
+    )
+    (taken,) = _given(spec, features, np.array([2, 3]), indices, np.array([1, 2]))
+    begins = [0, 2, 2]
+    for row, column, sample in np.ndindex(3, 2, 3):
+        value = features[begins[row] + indices[row, sample], column]
+        assert taken[row, column, sample] == value
+
+
+def test_a_gradient_goes_to_its_three_points() -> None:
+    by, weight = _normal((1, 2, 4), (1, 4, 3))
+    places = np.array([[[0, 1, 2], [2, 2, 0], [1, 0, 1], [2, 1, 0]]])
+    spec = operator("ThreeInterpolateBackward", "grad_x idx:int32 weight", "grad_y", "m:int")
+    (sums,) = _given(spec, by, places, weight, m=5)
+    expected = np.zeros((1, 2, 5))
+    for channel, count, point in np.ndindex(2, 4, 3):
+        share = by[0, channel, count] * weight[0, count, point]
+        expected[0, channel, places[0, count, point]] += share
+    np.testing.assert_allclose(sums, expected)

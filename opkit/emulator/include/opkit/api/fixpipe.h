@@ -177,11 +177,6 @@ inline void SetFixpipeNz2ndFlag(uint16_t ndNum, uint16_t srcNdStride, uint16_t d
   registers.nd_src_stride = srcNdStride;
   registers.nd_dst_stride = dstNdStride;
 }
-/// The same as the register holds them: 16 bits each, the count lowest. Public kernels call both names.
-inline void SetNdParaImpl(uint64_t ndPara) {
-  SetFixpipeNz2ndFlag(static_cast<uint16_t>(ndPara), static_cast<uint16_t>(ndPara >> 16),
-                      static_cast<uint16_t>(ndPara >> 32));
-}
 /// The parameter of scalar quantisation.
 inline void SetFixpipePreQuantFlag(uint64_t config) { opkit::matrix_registers().quantisation_bits = config; }
 /// The parameters of the V forms, in the fixpipe buffer. With a tensor of L0C it only clears unit flags.
@@ -232,5 +227,3 @@ inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const
 }
 
 }  // namespace AscendC
-
-inline void set_nd_para(uint64_t ndPara) { AscendC::SetNdParaImpl(ndPara); }

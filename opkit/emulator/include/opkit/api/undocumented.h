@@ -2,11 +2,14 @@
 /// from the documented function each stands for; names of which it does not follow are in isa/missing.inc.
 #pragma once
 
+#include "opkit/api/builtin.h"
 #include "opkit/api/data_copy.h"
+#include "opkit/api/fixpipe.h"
 #include "opkit/api/matrix_image.h"
 #include "opkit/api/matrix_load.h"
 #include "opkit/api/mmad.h"
 #include "opkit/api/pointer_operand.h"
+#include "opkit/api/vector_reduce.h"
 #include "opkit/api/vector_transpose.h"
 
 /// Source: ops-nn masked_softmax_with_rel_pos_bias.
@@ -105,6 +108,28 @@ inline void Load3DSetFMatrixCal(uint16_t l1H, uint16_t l1W, const uint8_t padLis
   SetFmatrix(l1H, l1W, padList, FmatrixMode::FMATRIX_LEFT, where);
 }
 
+/// BlockReduceMax and BlockReduceSum of addresses, by the mask that is set. Source: ops-transformer
+/// moe_gating_top_k_softmax.
+template <typename T>
+inline void BlockReduceMaxIntrinsicsImpl(T* dst, T* src, int32_t repeat, int32_t dstRepStride, int32_t srcBlkStride,
+                                         int32_t srcRepStride, opkit::Where where = opkit::Where::here()) {
+  BlockReduceMax<T, false>(opkit::ub_tensor(dst), opkit::ub_tensor(src), repeat, 0, dstRepStride, srcBlkStride,
+                           srcRepStride, where);
+}
+template <typename T>
+inline void BlockReduceSumIntrinsicsImpl(T* dst, T* src, int32_t repeat, int32_t dstRepStride, int32_t srcBlkStride,
+                                         int32_t srcRepStride, opkit::Where where = opkit::Where::here()) {
+  BlockReduceSum<T, false>(opkit::ub_tensor(dst), opkit::ub_tensor(src), repeat, 0, dstRepStride, srcBlkStride,
+                           srcRepStride, where);
+}
+
+/// SetFixpipeNz2ndFlag as the register holds it: 16 bits each, the count lowest. Sources: ops-transformer
+/// flash_attention_score_grad, pypto.
+inline void SetNdParaImpl(uint64_t ndPara) {
+  SetFixpipeNz2ndFlag(static_cast<uint16_t>(ndPara), static_cast<uint16_t>(ndPara >> 16),
+                      static_cast<uint16_t>(ndPara >> 32));
+}
+
 /// Bits of a byte, by its name. Source: ops-transformer flash_attention_score.
 constexpr uint32_t ONE_BYTE_BIT_SIZE = 8;
 
@@ -113,3 +138,6 @@ constexpr uint32_t ONE_BYTE_BIT_SIZE = 8;
 /// Copies tiling data into an array of the core's own. Source: ops-transformer incre_flash_attention, whose comment
 /// says what for.
 inline void copy_data_align64(uint8_t* dst, const uint8_t* src, size_t size) { __builtin_memcpy(dst, src, size); }
+
+/// SetNdParaImpl, the compiler's function.
+inline void set_nd_para(uint64_t ndPara) { AscendC::SetNdParaImpl(ndPara); }

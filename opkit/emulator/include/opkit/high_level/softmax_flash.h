@@ -149,7 +149,8 @@ inline constexpr SoftMaxTiling SoftMaxFlashV2TilingFunc(const SoftMaxShapeInfo& 
   (void)isFlashOutputBrc;
   return opkit::high_level::softmax_tiling<SoftMaxTiling>(shapeInfo.srcM, shapeInfo.srcK, dataTypeSize2);
 }
-/// What public kernels call in its place: of rows and columns, with the work space in elements.
+/// The function behind it, of rows and columns, with the work space in elements. Source: ops-transformer
+/// flash_attention_score.
 inline constexpr SoftMaxTiling SoftMaxFlashV2TilingFuncImpl(
     const uint32_t srcM, const uint32_t srcK, const uint32_t dataTypeSize1, const uint32_t dataTypeSize2,
     const uint32_t localWorkSpaceSize, const bool isUpdate = false, const bool isBasicBlock = false,
