@@ -1,7 +1,7 @@
 """Functions that Triton's front end takes in float32 only: of other types as the chip's has them.
 
 Of 16-bit floats they are rounded once; whole numbers are their own floor and ceiling; `cdiv` takes
-floats.
+floats, `max` and `min` take `propagate_nan`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+import triton
 import triton.language as tl
 
 __all__ = ["static_functions"]
@@ -23,7 +24,35 @@ _NAMES = (
 def static_functions() -> dict[object, Callable[[Any, ast.Call], Any]]:
     """Return what the code generator calls instead of those functions."""
     functions = {getattr(tl, name): _through_float32(getattr(tl, name)) for name in _NAMES}
-    return functions | {tl.cdiv: _ceiling_division}
+    extremes = {tl.max: _extreme(tl.max, _max_or_nan), tl.min: _extreme(tl.min, _min_or_nan)}
+    return functions | {tl.cdiv: _ceiling_division} | extremes
+
+
+@triton.jit
+def _max_or_nan(a, b):  # type: ignore[no-untyped-def]
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _min_or_nan(a, b):  # type: ignore[no-untyped-def]
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+def _extreme(function: Any, combine: Any) -> Callable[[Any, ast.Call], Any]:
+    def call(generator: Any, node: ast.Call) -> Any:
+        given = [generator.visit(each) for each in node.args]
+        named = dict(generator.visit(keyword) for keyword in node.keywords)
+        asked = named.pop("propagate_nan", False)
+        if not getattr(asked, "value", asked):
+            return generator.call_Function(node, function, given, named)
+        if set(named) - {"input", "axis", "keep_dims"}:
+            raise TypeError("propagate_nan does not go with indices")
+        value = [*given, *(named.pop(name) for name in ("input",) if name in named)]
+        if len(value) < 2 and "axis" not in named:
+            named["axis"] = None
+        return generator.call_Function(node, tl.reduce, value, {**named, "combine_fn": combine})
+
+    return call
 
 
 def _through_float32(function: Any) -> Callable[[Any, ast.Call], Any]:

@@ -41,11 +41,23 @@ def install_when_there() -> None:
     sys.meta_path.insert(0, _Watch())
 
 
+def _of_library(name: str) -> Any:
+    """Return a function that earlier versions of Triton had in `triton.language.math` too."""
+    from . import libdevice
+
+    if name not in libdevice.__all__:
+        raise AttributeError(f"module 'triton.language.math' has no attribute {name!r}", name=name)
+    return getattr(libdevice, name)
+
+
 def install() -> None:
     """Let jit functions ask the active driver before they compile for a GPU."""
+    from triton.language import math
     from triton.runtime.jit import JITFunction
 
     from .launching import run
+
+    math.__dict__.setdefault("__getattr__", _of_library)
 
     if getattr(JITFunction.run, "asks_opkit", False):
         return

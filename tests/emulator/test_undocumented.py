@@ -174,11 +174,11 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR x, GM_ADDR y) {
   __ubuf__ float* to = (__ubuf__ float*)result.GetPhyAddr();
   DataCopy(source, in, 192);
   PipeBarrier<PIPE_ALL>();
-  SetMaskCount();
+  AscendCUtils::SetMaskCount<float>();
   SetVectorMask<float, MaskMode::COUNTER>(0, 192);
   BlockReduceMaxIntrinsicsImpl(to, from, 1, 1, 1, 8);
   BlockReduceSumIntrinsicsImpl(to + 24, from, 1, 1, 1, 8);
-  SetMaskNorm();
+  AscendCUtils::SetMaskNorm<float>();
   ResetMask();
   PipeBarrier<PIPE_ALL>();
   DataCopy(out, result, 48);

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import sys
 from statistics import NormalDist
 
 import numpy as np
@@ -106,3 +108,46 @@ def bessel_kernel(x):
 def test_a_function_that_is_not_there_is_named() -> None:
     with pytest.raises(TritonError, match="cyl_bessel_i1"):
         launch(bessel_kernel, (1,), np.zeros(1, np.float32))
+
+
+@triton.jit
+def forms_kernel(whole, x, y, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    a, b = tl.load(x + at), tl.load(y + at)
+    tl.store(whole + at, tl.ceil(tl.load(whole + at)) + tl.floor(tl.load(whole + at)))
+    tl.store(out + at, tl.cdiv(a, b))
+    tl.store(out + BLOCK + at, tl.cdiv(a, 3))
+    box = tl.load(x + (at[:, None] // 4) + at[None, :] * 0)
+    tl.store(out + 2 * BLOCK + at, tl.max(box, 1, propagate_nan=True))
+    tl.store(out + 3 * BLOCK + at, tl.min(box, axis=0, propagate_nan=False))
+
+
+def test_the_chips_own_language_takes_more_types_and_words() -> None:
+    block = 16
+    whole = np.arange(-8, 8, dtype=np.int32)
+    x, y = np.linspace(-9, 9, block, dtype=np.float32), np.linspace(1, 5, block, dtype=np.float32)
+    out, given = np.zeros((4, block), np.float32), whole.copy()
+    launch(forms_kernel, (1,), given, x, y, out, BLOCK=block)
+    np.testing.assert_array_equal(given, 2 * whole)
+    np.testing.assert_array_equal(out[0], np.ceil(x / y))
+    np.testing.assert_array_equal(out[1], np.ceil(x / np.float32(3)))
+    np.testing.assert_array_equal(out[2], x[np.arange(block) // 4])
+    np.testing.assert_array_equal(out[3], np.full(block, x[0]))
+    x[1] = np.nan
+    launch(forms_kernel, (1,), given, x, y, out, BLOCK=block)
+    assert np.isnan(out[2, 4:8]).all() and not np.isnan(out[2, 8:]).any()
+
+
+def test_modules_of_the_chips_triton_are_lent(monkeypatch: pytest.MonkeyPatch) -> None:
+    from opkit.triton import activation
+
+    monkeypatch.setenv(activation.VARIABLE, activation.BACKEND)
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    activation.offer()
+    with activation.active():
+        entry = importlib.import_module("triton.runtime.libentry")
+        assert entry.libentry()(forms_kernel) is forms_kernel
+        lent = importlib.import_module("triton.language.extra.cann.libdevice")
+        assert lent.pow is tl.math.pow
+        with pytest.raises(AttributeError, match="no attribute 'unheard'"):
+            _ = tl.math.unheard

@@ -78,6 +78,15 @@ class AscendCUtils {
   static void SetMask(const uint64_t& maskHigh, const uint64_t& maskLow) {
     if constexpr (isSetMask) SetVectorMask<T, MaskMode::NORMAL>(maskHigh, maskLow);
   }
+  /// The global functions of these names; the type says nothing.
+  template <typename T>
+  static void SetMaskCount() {
+    AscendC::SetMaskCount();
+  }
+  template <typename T>
+  static void SetMaskNorm() {
+    AscendC::SetMaskNorm();
+  }
   /// How many elements the last GatherMask picked. Name and use as in public kernels.
   static int64_t GetRsvdCnt() { return static_cast<int64_t>(opkit::gather_mask_count()); }
   static int32_t GetC0Size() { return 32; }
