@@ -6,7 +6,7 @@ from pathlib import Path
 
 from opkit.errors import SetupError
 
-__all__ = ["LIBRARY_NAME", "include_dir", "library_path"]
+__all__ = ["LIBRARY_NAME", "device_kernels_path", "include_dir", "library_path"]
 
 LIBRARY_NAME = "libopkit_emulator.so"
 
@@ -27,6 +27,15 @@ def library_path() -> Path:
         SetupError: this installation lacks it.
     """
     return _find(Path("lib") / LIBRARY_NAME, "library")
+
+
+def device_kernels_path() -> Path:
+    """Return the path of the compiled kernels of PyTorch's device (`opkit/kernels`).
+
+    Raises:
+        SetupError: this installation lacks them.
+    """
+    return _find(Path("lib") / "libopkit_device_kernels.so", "device kernels")
 
 
 def _find(below: Path, what: str) -> Path:

@@ -1,8 +1,8 @@
-"""The device's two libraries, made once and kept in the cache.
+"""The device's library, made once for each torch and kept in the cache.
 
-One is C++ against PyTorch's headers, for one release of torch; the other holds the kernels, which
-are Ascend C and know nothing of torch. "import torch" imports this module, so what only a build
-needs is imported by it.
+It is C++ against PyTorch's headers. The kernels, which are Ascend C and know nothing of torch, are
+compiled where opkit is installed. "import torch" imports this module, so what only a build needs is
+imported by it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import torch
 
 from opkit import emulator, kernels, log
-from opkit.chips import DEFAULT_CHIP, find_chip
 from opkit.errors import SetupError
 from opkit.folders import cache_folder
+
+if TYPE_CHECKING:
+    from opkit.toolchain import Compiler
 
 __all__ = ["is_built", "kernel_library", "libraries"]
 
@@ -41,6 +43,8 @@ _FORMULA_SOURCES = (
     "torch_npu/formulas.py",
 )
 _UNITS = 2
+# Collecting garbage takes a tenth of the time of a unit, and such memory is there for two of them.
+_GCC_PARAMETERS = ("--param=ggc-min-expand=10000", "--param=ggc-min-heapsize=2000000")
 # Checked in a process of its own: a library that PyTorch does not take can end the process.
 _SMOKE_TEST = """
 import ctypes, sys, types, torch
@@ -54,26 +58,30 @@ assert (x.cpu() + 1).sum().item() == 12
 
 
 def is_built() -> bool:
-    """Whether the device's libraries for this torch lie in the cache."""
-    return _backend_path().is_file() and _kernel_path().is_file()
+    """Whether the device's library for this torch lies in the cache."""
+    return _backend_path().is_file()
 
 
 def kernel_library() -> Path:
-    """Return the library of the device's kernels, built where it is not there yet."""
-    return libraries()[1]
+    """Return the library of the device's kernels.
+
+    Raises:
+        SetupError: this installation lacks it.
+    """
+    return emulator.device_kernels_path()
 
 
 def libraries() -> tuple[Path, Path]:
     """Return the device's library for this torch, and that of its kernels.
 
-    What is not there yet is built first, all of it side by side, with a line of progress. A build
-    that was ended goes on from the objects that it left.
+    The first is built where it is not there yet, its units side by side, with a line of progress.
+    A build that was ended goes on from the objects that it left.
 
     Raises:
         SetupError: there is no compiler, or it does not compile.
     """
-    backend, kernel = _backend_path(), _kernel_path()
-    if not is_built():
+    backend = _backend_path()
+    if not backend.is_file():
         from opkit.toolchain import locked
 
         folder = backend.parent
@@ -85,10 +93,9 @@ def libraries() -> tuple[Path, Path]:
                 help="set XDG_CACHE_HOME to a folder of yours",
             ) from err
         with locked(folder / "build.lock", waiting=_say_waiting):
-            parts = [make(path) for path, make in _makers() if not path.is_file()]
-            if parts:
-                _build(parts)
-    return backend, kernel
+            if not backend.is_file():
+                _build(_planned(backend))
+    return backend, kernel_library()
 
 
 def _say_waiting() -> None:
@@ -96,13 +103,13 @@ def _say_waiting() -> None:
 
 
 @dataclass(frozen=True)
-class _Part:
-    """One library: its objects, each with the command that makes it, and how it is linked."""
+class _Library:
+    """How it is made: its objects, each with the command that makes it, and how it is linked."""
 
     target: Path
     objects: Mapping[Path, Sequence[str]]
     link: Sequence[str]
-    test: Callable[[Path], Sequence[str]] | None = None
+    test: Callable[[Path], Sequence[str]]
     """The command that tries it."""
 
     @property
@@ -110,43 +117,32 @@ class _Part:
         return self.target.with_suffix(".parts")
 
 
-def _makers() -> tuple[tuple[Path, Callable[[Path], _Part]], ...]:
-    return ((_backend_path(), _backend_part), (_kernel_path(), _kernel_part))
-
-
-def _build(parts: Sequence[_Part]) -> None:
+def _build(library: _Library) -> None:
     """Compile what is not compiled yet, then link."""
     begin = time.monotonic()
     waiting = [
         (command, f"{path.stem} does not compile")
-        for part in parts
-        for path, command in part.objects.items()
+        for path, command in library.objects.items()
         if not path.is_file()
     ]
-    total = sum(len(part.objects) for part in parts)
+    total = len(library.objects)
     what = f"compiling the npu device for torch {torch.__version__}, once"
     sys.stderr.write(f"opkit: {what}: {len(waiting)} of {total} files to do ...")
     sys.stderr.flush()
-    log.info("TORCH", what, folder=str(parts[0].folder.parent))
+    log.info("TORCH", what, folder=str(library.folder.parent))
     try:
         _run_together(waiting)
-        for part in parts:
-            made = part.folder / "library.so"
-            _run_together([([*part.link, "-o", str(made)], "the library cannot be linked")])
-            if part.test is not None:
-                failed = "the npu device was built, and PyTorch does not take it"
-                environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
-                _run_together([(part.test(made), failed)], environment)
-            made.replace(part.target)
-            shutil.rmtree(part.folder, ignore_errors=True)
+        made = library.folder / "library.so"
+        _run_together([([*library.link, "-o", str(made)], "the library cannot be linked")])
+        failed = "the npu device was built, and PyTorch does not take it"
+        environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+        _run_together([(library.test(made), failed)], environment)
+        made.replace(library.target)
+        shutil.rmtree(library.folder, ignore_errors=True)
     except BaseException:
         sys.stderr.write(" failed\n")
         raise
     sys.stderr.write(f" done in {time.monotonic() - begin:.0f} s\n")
-
-
-def _kernel_path() -> Path:
-    return _cache() / f"kernels-{_kernel_key()}.so"
 
 
 def _cache() -> Path:
@@ -164,17 +160,6 @@ def _backend_path() -> Path:
     return _cache() / f"device-{_digest(parts)}.so"
 
 
-@cache
-def _kernel_key() -> str:
-    from opkit.toolchain import compiler_choice
-
-    headers = emulator.include_dir() / "opkit"
-    parts = _contents(_KERNELS, _KERNELS.glob("*.*"))
-    parts += _contents(_PACKAGE, [_PACKAGE / "toolchain" / "flags.py"])
-    parts += _contents(headers, [*headers.rglob("*.h"), *headers.rglob("*.inc")])
-    return _digest([*parts, str(emulator.library_path()), *compiler_choice()])
-
-
 def _contents(root: Path, paths: Iterable[Path]) -> list[str]:
     """Return the names of files under a folder, each with a digest of what it says.
 
@@ -190,7 +175,8 @@ def _digest(parts: Sequence[str]) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
 
-def _backend_part(target: Path) -> _Part:
+def _planned(target: Path) -> _Library:
+    from opkit.toolchain import find_compiler
     from opkit.torch_npu.formulas import formulas_text, special_formulas_text
 
     root = Path(torch.__file__).parent
@@ -210,17 +196,10 @@ def _backend_part(target: Path) -> _Part:
     def test(made: Path) -> Sequence[str]:
         return [sys.executable, "-c", _SMOKE_TEST, str(library), str(made)]
 
-    return _part(target, _units(_SOURCES), flags, link, test)
-
-
-def _kernel_part(target: Path) -> _Part:
-    from opkit.toolchain import Toolkit, find_compiler, kernel_flags
-
-    toolkit = Toolkit.installed()
-    flags = [*kernel_flags(find_compiler(), toolkit, find_chip(DEFAULT_CHIP)), "-w"]
-    link = [str(toolkit.library), f"-Wl,-rpath,{Path(str(toolkit.library)).parent}"]
-    target.with_suffix(".parts").mkdir(exist_ok=True)
-    return _part(target, [[path] for path in sorted(_KERNELS.glob("*.cpp"))], flags, link)
+    compiler = find_compiler()
+    objects = _objects(folder, _units(_SOURCES), compiler, flags)
+    link = [*compiler.argv, "-shared", "-s", *map(str, objects), *link]
+    return _Library(target, objects, link, test)
 
 
 def _units(folder: Path) -> list[list[Path]]:
@@ -239,26 +218,21 @@ def _units(folder: Path) -> list[list[Path]]:
     return [sorted(unit) for unit in units if unit]
 
 
-def _part(
-    target: Path,
-    units: Sequence[Sequence[Path]],
-    flags: Sequence[str],
-    link: Sequence[str],
-    test: Callable[[Path], Sequence[str]] | None = None,
-) -> _Part:
-    from opkit.toolchain import find_compiler
-
-    argv = find_compiler().argv
+def _objects(
+    folder: Path, units: Sequence[Sequence[Path]], compiler: Compiler, flags: Sequence[str]
+) -> dict[Path, Sequence[str]]:
+    """Return the objects of translation units, each with the command that makes it."""
+    argv = compiler.argv
+    extra = _GCC_PARAMETERS if compiler.family == "gcc" else ()
     launcher = [found] if (found := shutil.which("ccache")) and "ccache" not in argv[0] else []
-    folder = target.with_suffix(".parts")
-    objects = {}
+    objects: dict[Path, Sequence[str]] = {}
     for *before, source in units:
         made = folder / f"{source.stem}.o"
         included = [word for path in before for word in ("-include", str(path))]
-        command = [*launcher, *argv, *flags, *included, "-c", str(source)]
+        command = [*launcher, *argv, *extra, *flags, *included, "-c", str(source)]
         # The object has its name when it is whole: whoever ends the build leaves no half of one.
         objects[made] = ["/bin/sh", "-c", '"$@" -o "$0.$$" && mv "$0.$$" "$0"', str(made), *command]
-    return _Part(target, objects, [*argv, "-shared", "-s", *map(str, objects), *link], test)
+    return objects
 
 
 def _run_together(

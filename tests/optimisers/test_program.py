@@ -91,6 +91,6 @@ def test_the_shipped_kernels_are_compiled_as_the_toolchain_compiles() -> None:
     text = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
     for macro in chip_macros(find_chip(DEFAULT_CHIP)):
         assert macro.removeprefix("-D") in text
-    options = re.search(r"target_compile_options\(opkit_kernels PRIVATE (.*?)\)", text)
+    options = re.search(r"target_compile_options\(\${target} PRIVATE (.*?)\)", text)
     assert options is not None
     assert set(options[1].split()) == {"-O2", "-ffp-contract=off", "-fno-strict-aliasing", "-Wall"}

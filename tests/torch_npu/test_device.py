@@ -579,7 +579,8 @@ def test_a_killed_build_goes_on_from_the_objects_that_are_whole(tmp_path: Path) 
     whole.write_text("kept\n")
     made = ["/bin/sh", "-c", 'echo made > "$0"', str(missing)]
     link = ["/bin/sh", "-c", 'cat "$0" "$1" > "$3"', str(whole), str(missing)]
-    build._build([build._Part(target, {whole: ["false"], missing: made}, link)])
+    plan = build._Library(target, {whole: ["false"], missing: made}, link, lambda _: ["true"])
+    build._build(plan)
     assert target.read_text() == "kept\nmade\n"
     assert not folder.exists()
 
@@ -595,15 +596,3 @@ def test_the_same_sources_have_the_same_library_whenever_they_were_written(tmp_p
     assert build._contents(tmp_path, [source]) == before
     source.write_text("int b;")
     assert build._contents(tmp_path, [source]) != before
-
-
-def test_the_devices_kernels_have_the_flags_of_every_kernel(tmp_path: Path) -> None:
-    # They had a list of their own, in which pointers to other types might not alias.
-    from opkit.chips import find_chip
-    from opkit.toolchain import Toolkit, find_compiler, kernel_flags
-    from opkit.torch_npu import build
-
-    part = build._kernel_part(tmp_path / "kernels-1234.so")
-    flags = kernel_flags(find_compiler(), Toolkit.installed(), find_chip("Ascend910B2"))
-    assert "-fno-strict-aliasing" in flags
-    assert all(set(flags) <= set(command) for command in part.objects.values())
