@@ -1,6 +1,7 @@
 """Figures of the device `npu`.
 
     python benchmarks/device.py --opinfo 10 [--names softmax conv2d] [--samples 2] [--json FILE]
+    python benchmarks/device.py --layouts 3 | --outputs 3 | --errors 1 | --mutations 3 [--names ...]
     python benchmarks/device.py --modules 1
     python benchmarks/device.py --optimizers
     python benchmarks/device.py --iterations 10000
@@ -11,6 +12,9 @@
 against the CPU. For each type that the chip has and the CPU supports, the first samples run on both
 devices; what the CPU refuses is no sample. Prints the pass rate, the share of samples and of calls
 that kernels served, and every failure. A pass on the CPU fallback counts as fallback.
+`--layouts N`, `--outputs N`, `--errors N`, `--mutations N`: of each N-th operator, operands that lie
+transposed, with strides, expanded, channels last; `out=` as it has to be and otherwise; what it has
+to refuse; one of its tensors of another shape or type.
 `--modules N`: each N-th of PyTorch's list of modules (module_db): outputs and gradients.
 `--optimizers`: five steps of each of its optimizers (optim_db), plain, foreach and fused.
 `--iterations N`: device memory after N training steps beside that before them.
@@ -30,9 +34,25 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from device_suites import Tally, run_modules, run_operators, run_optimizers
+from device_suites import (
+    Tally,
+    run_errors,
+    run_layouts,
+    run_modules,
+    run_mutations,
+    run_operators,
+    run_optimizers,
+    run_outputs,
+)
 from measure import median_seconds, pin_to_one_core
 from table import print_figure, print_head
+
+_SUITES = {
+    "layouts": run_layouts,
+    "outputs": run_outputs,
+    "errors": run_errors,
+    "mutations": run_mutations,
+}
 
 
 def iterate(steps: int) -> None:
@@ -120,6 +140,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--modules", type=int, default=0, metavar="N", help="each n-th module")
+    for name in _SUITES:
+        parser.add_argument(f"--{name}", type=int, default=0, metavar="N")
     parser.add_argument("--optimizers", action="store_true")
     parser.add_argument("--iterations", type=int, default=0)
     parser.add_argument("--imports", action="store_true")
@@ -127,7 +149,13 @@ def main() -> None:
     options = parser.parse_args()
     if options.imports:
         compare_imports()
-    suites = (options.opinfo, options.modules, options.optimizers, options.iterations)
+    suites = (
+        *(getattr(options, name) for name in _SUITES),
+        options.opinfo,
+        options.modules,
+        options.optimizers,
+        options.iterations,
+    )
     if not (any(suites) or options.calls):
         return
     from opkit.torch_npu.build import kernel_library
@@ -142,6 +170,11 @@ def main() -> None:
         tally, done = run_operators(options.opinfo, options.names, options.samples, options.seconds)
         print(f"operators: {done}")
         report(tally, options.json)
+    for name, run in _SUITES.items():
+        if step := getattr(options, name):
+            tally, done = run(step, options.names, options.seconds)
+            print(f"{name}, operators: {done}")
+            report(tally, options.json)
     if options.modules:
         report(run_modules(options.modules), options.json)
     if options.optimizers:

@@ -6,6 +6,7 @@ test. A pass on the CPU fallback counts as fallback.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import re
@@ -19,7 +20,16 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
-__all__ = ["Tally", "run_modules", "run_operators", "run_optimizers"]
+__all__ = [
+    "Tally",
+    "run_errors",
+    "run_layouts",
+    "run_modules",
+    "run_mutations",
+    "run_operators",
+    "run_optimizers",
+    "run_outputs",
+]
 
 TYPES = (
     torch.float32,
@@ -137,16 +147,9 @@ def run_operators(
     step: int, names: list[str], samples: int, seconds: float = float("inf")
 ) -> tuple[Tally, int]:
     """Run each `step`-th operator of op_db; return what was found and how many operators ran."""
-    from torch.testing._internal.common_methods_invocations import op_db
-
-    warnings.simplefilter("ignore")
-    begin, tally, done = time.monotonic(), Tally(), 0
-    for op in [op for op in op_db if not names or op.name in names][::step]:
-        if time.monotonic() - begin > seconds:
-            break
+    tally, done = Tally(), 0
+    for op in _operators(step, names, seconds):
         done += 1
-        if NO_REFERENCE.search(op.name):
-            continue
         for dtype in TYPES:
             if not op.supports_dtype(dtype, "cpu"):
                 continue
@@ -158,6 +161,224 @@ def run_operators(
                 name = f"{op.formatted_name} {dtype} sample {index}"
                 tally.judge(name, expected, lambda op=op, x=sample: _call(op, x, "npu"))
     return tally, done
+
+
+def _operators(step: int, names: list[str], seconds: float) -> Iterator[Any]:
+    """Yield each `step`-th operator of op_db that has a reference, for at most so many seconds."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    warnings.simplefilter("ignore")
+    begin = time.monotonic()
+    for op in [op for op in op_db if not names or op.name in names][::step]:
+        if time.monotonic() - begin > seconds:
+            return
+        if not NO_REFERENCE.search(op.name):
+            yield op
+
+
+def _strided(x: torch.Tensor) -> torch.Tensor:
+    """Each second element of a wider tensor, from an odd place of its memory on."""
+    wide = x.new_zeros((*x.shape[:-1], 2 * x.shape[-1] + 1))
+    wide[..., 1::2] = x
+    return wide[..., 1::2]
+
+
+def _turned(x: torch.Tensor) -> torch.Tensor:
+    order = tuple(reversed(range(x.dim())))
+    return x.permute(order).contiguous().permute(order)
+
+
+def _expanded(x: torch.Tensor) -> torch.Tensor:
+    return x[:1].expand(x.shape)
+
+
+LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "turned": _turned,
+    "strided": _strided,
+    "expanded": _expanded,
+    "channels last": lambda x: x.contiguous(memory_format=torch.channels_last),
+}
+
+
+def run_layouts(step: int, names: list[str], seconds: float) -> tuple[Tally, int]:
+    """Run operators with operands that lie otherwise than one element after the other."""
+    tally, done = Tally(), 0
+    for op in _operators(step, names, seconds):
+        done += 1
+        for dtype, (layout, lay) in itertools.product(
+            (torch.float32, torch.float16, torch.int64, torch.bool), LAYOUTS.items()
+        ):
+            if not op.supports_dtype(dtype, "cpu"):
+                continue
+            for index, sample in enumerate(_samples(op, dtype, 3)):
+
+                def call(device: str, given: Any = sample, lay: Any = lay, op: Any = op) -> Any:
+                    # Copies to a device keep no stride of 0: each device lays its own.
+                    moved = to_device((given.input, given.args, given.kwargs), device)
+                    x, args, kwargs = torch.utils._pytree.tree_map_only(
+                        torch.Tensor, lambda t: _laid(t, lay), moved
+                    )
+                    return op(
+                        x, *args, **({**kwargs, "device": device} if "device" in kwargs else kwargs)
+                    )
+
+                try:
+                    expected = call("cpu")
+                except Exception:
+                    continue
+                name = f"{op.formatted_name} {dtype} {layout} sample {index}"
+                tally.judge(name, expected, lambda call=call: call("npu"))
+    return tally, done
+
+
+def _laid(x: torch.Tensor, lay: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    is_plain = x.layout == torch.strided and not x.is_nested and not x.is_quantized
+    if not is_plain or x.dim() == 0 or (lay is LAYOUTS["channels last"] and x.dim() != 4):
+        return x
+    return lay(x.detach()).requires_grad_(x.requires_grad)
+
+
+def run_outputs(step: int, names: list[str], seconds: float) -> tuple[Tally, int]:
+    """Run operators with `out=`: as it has to be, strided, empty, of other shapes and types, one of
+    the inputs. Where the CPU refuses, the device has to."""
+    tally, done = Tally(), 0
+    for op in _operators(step, names, seconds):
+        if not op.supports_out:
+            continue
+        done += 1
+        for dtype in (torch.float32, torch.float16, torch.int64):
+            if not op.supports_dtype(dtype, "cpu"):
+                continue
+            for sample in _samples(op, dtype, 1):
+                try:
+                    plain = _call(op, sample, "cpu")
+                except Exception:
+                    continue
+                if not isinstance(plain, torch.Tensor):
+                    continue
+                for kind, make in OUTPUTS.items():
+                    name = f"{op.formatted_name} {dtype} out= {kind}"
+                    _judge_refusal(
+                        tally, name, lambda d, m=make, p=plain, s=sample, o=op: _into(o, s, m, p, d)
+                    )
+    return tally, done
+
+
+OUTPUTS: dict[str, Callable[[torch.Tensor, Any], torch.Tensor]] = {
+    "right": lambda y, _: torch.full_like(y, 1),
+    "empty": lambda y, _: y.new_empty(0),
+    "of another shape": lambda y, _: y.new_ones((*y.shape, 2)),
+    "strided": lambda y, _: _strided(y.new_ones(y.shape)) if y.dim() else y.new_ones(()),
+    "turned": lambda y, _: _turned(y.new_ones(y.shape)),
+    "of double": lambda y, _: y.new_ones(y.shape, dtype=torch.float64),
+    "of half": lambda y, _: y.new_ones(y.shape, dtype=torch.float16),
+    "of int32": lambda y, _: y.new_ones(y.shape, dtype=torch.int32),
+    "expanded": lambda y, _: y.new_ones((1,) * y.dim()).expand(y.shape),
+    "the input": lambda y, x: x,
+}
+
+
+def _into(op: Any, sample: Any, make: Any, plain: torch.Tensor, device: str) -> Any:
+    x, args, kwargs = to_device((sample.input, sample.args, sample.kwargs), device)
+    x, args, kwargs = torch.utils._pytree.tree_map_only(
+        torch.Tensor, lambda t: t.detach(), (x, args, kwargs)
+    )
+    out = make(plain.detach().to(device), x)
+    result = op.op(
+        x, *args, **{**kwargs, **({"device": device} if "device" in kwargs else {})}, out=out
+    )
+    return [result, out]
+
+
+def _judge_refusal(tally: Tally, name: str, call: Callable[[str], Any]) -> None:
+    """Compare a call on both devices; what the CPU refuses has to be refused."""
+    try:
+        expected = call("cpu")
+    except Exception as error:
+        torch.npu.reset_fallbacks()
+        try:
+            call("npu")
+        except Exception:
+            tally.passed += 1
+            tally.native += 1
+        else:
+            said = " ".join(str(error).split())[:120]
+            tally.failures.append(f"{name}: not refused; the CPU: {type(error).__name__}: {said}")
+        return
+    tally.judge(name, expected, lambda: call("npu"))
+
+
+def run_errors(step: int, names: list[str], seconds: float) -> tuple[Tally, int]:
+    """Run what op_db says that operators refuse (`error_inputs`)."""
+    tally, done = Tally(), 0
+    for op in _operators(step, names, seconds):
+        if op.error_inputs_func is None:
+            continue
+        done += 1
+        given: dict[str, list[Any]] = {}
+        with contextlib.suppress(Exception):  # what PyTorch cannot make for the CPU is no test
+            # Made on each device: a copy from one to the other would not overlap itself.
+            given = {device: list(op.error_inputs(device)) for device in ("cpu", "npu")}
+        for index in range(len(given.get("cpu", ()))):
+            _judge_refusal(
+                tally,
+                f"{op.formatted_name} error {index}",
+                lambda device, g=given, i=index, o=op: _as_given(o, g[device][i].sample_input),
+            )
+    return tally, done
+
+
+MUTATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "shorter": lambda x: x.narrow(-1, 0, x.shape[-1] - 1) if x.dim() and x.shape[-1] > 1 else x,
+    "fewer rows": lambda x: x.narrow(0, 0, x.shape[0] - 1) if x.dim() > 1 and x.shape[0] > 1 else x,
+    "of one dim more": lambda x: torch.stack((x, x)),
+    "of none": lambda x: x.flatten()[0] if x.numel() else x,
+    "half": lambda x: x.half() if x.dtype != torch.float16 else x.float(),
+    "whole": lambda x: x.long() if x.dtype != torch.int64 else x.int(),
+    "double": lambda x: x.double(),
+    "empty": lambda x: x[:0] if x.dim() else x,
+}
+
+
+def run_mutations(step: int, names: list[str], seconds: float) -> tuple[Tally, int]:
+    """Run operators with one of their tensors of another shape or type: where the CPU takes it, the
+    values have to be the same, and where it refuses, the device has to."""
+    tally, done = Tally(), 0
+    for op in _operators(step, names, seconds):
+        done += 1
+        if not op.supports_dtype(torch.float32, "cpu"):
+            continue
+        for index, sample in enumerate(_samples(op, torch.float32, 6)):
+            given = (sample.input, sample.args, sample.kwargs)
+            leaves, spec = torch.utils._pytree.tree_flatten(given)
+            places = [i for i, x in enumerate(leaves) if isinstance(x, torch.Tensor)]
+            plain = [i for i in places if leaves[i].layout == torch.strided]
+            for place, (kind, change) in itertools.product(plain, MUTATIONS.items()):
+                changed = change(leaves[place].detach())
+                if changed.shape == leaves[place].shape and changed.dtype == leaves[place].dtype:
+                    continue
+
+                given = [*leaves[:place], changed, *leaves[place + 1 :]]
+                mutant = _Sample(*torch.utils._pytree.tree_unflatten(given, spec))
+
+                def call(device: str, mutant: Any = mutant, op: Any = op) -> Any:
+                    with torch.no_grad():
+                        return _call(op, mutant, device)
+
+                name = f"{op.formatted_name} sample {index} tensor {place} {kind}"
+                _judge_refusal(tally, name, call)
+    return tally, done
+
+
+@dataclass
+class _Sample:
+    input: Any
+    args: Any
+    kwargs: Any
+
+
+def _as_given(op: Any, sample: Any) -> Any:
+    return op(sample.input, *sample.args, **sample.kwargs)
 
 
 def _samples(op: Any, dtype: torch.dtype, count: int) -> list[Any]:
