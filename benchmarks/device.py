@@ -12,9 +12,9 @@
 against the CPU. For each type that the chip has and the CPU supports, the first samples run on both
 devices; what the CPU refuses is no sample. Prints the pass rate, the share of samples and of calls
 that kernels served, and every failure. A pass on the CPU fallback counts as fallback.
-`--layouts N`, `--outputs N`, `--errors N`, `--mutations N`: of each N-th operator, operands that lie
-transposed, with strides, expanded, channels last; `out=` as it has to be and otherwise; what it has
-to refuse; one of its tensors of another shape or type.
+`--layouts N`, `--outputs N`, `--errors N`, `--mutations N`: of each N-th operator, operands that
+lie transposed, with strides, expanded, channels last; `out=` as it has to be and otherwise; what it
+has to refuse; one of its tensors of another shape or type.
 `--modules N`: each N-th of PyTorch's list of modules (module_db): outputs and gradients.
 `--optimizers`: five steps of each of its optimizers (optim_db), plain, foreach and fused.
 `--iterations N`: device memory after N training steps beside that before them.
