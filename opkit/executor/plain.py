@@ -138,7 +138,7 @@ def read_array(value: Plain) -> np.ndarray[Any, Any]:
         mark, dtype, shape, data = value
         if mark != _ARRAY or np.dtype(dtype).hasobject:
             raise ValueError("no array of numbers")
-        if not len(data):
+        if not memoryview(data).nbytes:
             return np.zeros(_empty(shape), np.dtype(dtype))
         array: np.ndarray[Any, Any] = np.frombuffer(data, np.dtype(dtype)).reshape(shape)
         return array if array.flags.writeable and array.flags.aligned else array.copy()

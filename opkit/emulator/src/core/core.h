@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "core/chip.h"
 #include "isa/chain.h"
+#include "memory/raw_local.h"
 #include "opkit/api/runtime_abi.h"
 #include "opkit/fault.h"
 #include "opkit/instr.h"
@@ -60,6 +62,7 @@ struct Core {
   bool merge_stopped = false;           ///< whether a queue that ran out was to end it
 
   Chain chain;
+  std::shared_ptr<RawLocal> raw_local;  ///< from when the kernel has a host's address of UB on, where it may not write
 
   uint8_t flags[kPipeCount][kPipeCount][kEventCount] = {};        ///< signals not yet waited for
   uint8_t event_pool[kPipeCount][kPipeCount] = {};                ///< ids given out, a bit each
