@@ -260,9 +260,9 @@ class _Run:
         flags.append("-fno-strict-aliasing")
         if not any(flag.startswith("-O") for flag in flags):
             flags.append("-O2")
-        if gcc and self._is_linkers():
-            # What kernels call is read from the object; the code itself is in it, then.
-            flags.append("-ffat-lto-objects")
+        if has_kernels and self._is_linkers():
+            # What kernels call is read from the object: its code has to be in it.
+            flags.append("-ffat-lto-objects" if gcc else "-fno-lto")
         flags += ["-isystem", include]
         if tree.files:
             flags += ["-iquote", str(source.path.parent)]

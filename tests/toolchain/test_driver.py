@@ -9,7 +9,7 @@ import pytest
 
 from opkit import emulator
 from opkit.errors import BuildError, SetupError, UsageError
-from opkit.toolchain import Toolkit, parse_driver_arguments, run_driver
+from opkit.toolchain import Compiler, Toolkit, parse_driver_arguments, run_driver
 from opkit.toolchain.driver import chip_of_arch
 
 
@@ -295,6 +295,25 @@ def test_macros_that_are_words_of_the_headers_hold_for_the_source_alone(
     text = (here / "a.i").read_text()
     assert "constexpr float kStep = 1;" in text and "kStep + 4" in text
     assert "enum class Pipe : uint8_t { S, V, M, MTE1, MTE2, MTE3, FIX, ALL, kCount };" in text
+
+
+# Of an object of clang's that a linker compiles nobody saw what its kernels call.
+@pytest.mark.parametrize(("family", "flag"), [("gcc", "-ffat-lto-objects"), ("clang", "-fno-lto")])
+def test_objects_with_kernels_hold_their_code_whatever_the_linker_does(
+    here: Path, toolkit: Toolkit, monkeypatch: pytest.MonkeyPatch, family: str, flag: str
+) -> None:
+    compiler = Compiler(argv=("false",), family=family, version="16.0.0", identity="c")
+    monkeypatch.setattr("opkit.toolchain.driver.find_compiler", lambda: compiler)
+    (here / "k.asc").write_text(LAUNCH.format(""))
+    (here / "host.cpp").write_text("int main() { return 0; }\n")
+    told: list[list[str]] = []
+    for name in ("k.asc", "host.cpp"):
+        request = parse_driver_arguments(["-c", name, "-o", "out.o", "-flto=auto"])
+        with pytest.raises(BuildError):
+            run_driver(request, toolkit=toolkit, verbose=lambda argv: told.append(list(argv)))
+    kernels, host = told
+    assert kernels.index("-flto=auto") < kernels.index(flag)
+    assert flag not in host
 
 
 def test_a_static_library_holds_the_objects(here: Path, toolkit: Toolkit) -> None:
