@@ -20,7 +20,7 @@ from opkit.schema import load
 from opkit.toolchain import OPKIT_COMMAND
 
 ROOT = Path(__file__).parents[2]
-PROTOTYPE = ROOT / "opkit" / "cli" / "data" / "gelu_custom.json"
+PROTOTYPE = ROOT / "opkit" / "cli" / "commands" / "data" / "gelu_custom.json"
 
 
 class Runs:
