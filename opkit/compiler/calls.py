@@ -136,6 +136,12 @@ class ProgramCalls(ABC):
         """
         for limit in self.limits:
             rest = evaluate(limit.rest, sizes)
+            if rest < 0 and limit.total != 0:
+                raise GraphError(
+                    f"{limit.total} is {evaluate(limit.total, sizes)}, expected {limit.wanted}",
+                    location=limit.location,
+                    help=f"{self.lowered.graph.name} cuts it into equal parts",
+                )
             if rest < 0:
                 size, least = (limit.size, limit.least) if limit.is_exact else (limit.rest, 0)
                 raise GraphError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Set
 
-from opkit.schema import OpSpec, ShapeOption, ShapeRule, TensorSpec, counted_list
+from opkit.schema import OpSpec, ShapeOption, ShapeRule, TensorSpec, counted_list, leading_axes
 
 __all__ = [
     "default_rule",
@@ -98,7 +98,9 @@ def _rule_in_python(spec: OpSpec, output: TensorSpec, where: Mapping[str, str]) 
     attributes = {attr.name: f'a["{attr.name}"]' for attr in spec.attrs}
     if rule.kind == "dims":
         by_name = dict(zip(rule.tensors, tensors, strict=True))
-        dims = [
+        leading = leading_axes(rule.dims[0]) if rule.dims else None
+        dims = [] if leading is None else [f"*{by_name[leading[0]]}.shape[:-{leading[1]}]"]
+        dims += [
             _dimension(
                 dim,
                 axis_of=lambda name, axis: f"{by_name[name]}.shape[{axis}]",
@@ -106,7 +108,7 @@ def _rule_in_python(spec: OpSpec, output: TensorSpec, where: Mapping[str, str]) 
                 count_of=lambda name: f"len({where[name]})",
                 divide="//",
             )
-            for dim in rule.dims
+            for dim in rule.dims[leading is not None :]
         ]
         return f"({', '.join(dims)}{',' if len(dims) == 1 else ''})"
     options = "".join(
@@ -141,6 +143,7 @@ def infer_shape_source(
     if rule.kind == "dims":
         by_name = dict(zip(rule.tensors, sources, strict=True))
         inputs = [tensor.name for tensor in spec.inputs]
+        leading = leading_axes(rule.dims[0]) if rule.dims else None
         dims = [
             _dimension(
                 dim,
@@ -152,8 +155,18 @@ def infer_shape_source(
                 ),
                 divide="/",
             )
-            for dim in rule.dims
+            for dim in rule.dims[leading is not None :]
         ]
+        if leading is not None:
+            source, left = by_name[leading[0]].removeprefix("*"), leading[1]
+            return (
+                f"if ({source}->GetDimNum() < {left}) {{",
+                "    return GRAPH_FAILED;",
+                "}",
+                f"*{target} = *{source};",
+                f"{target}->SetDimNum({source}->GetDimNum() - {left});",
+                *(f"{target}->AppendDim({dim});" for dim in dims),
+            )
         return (f"*{target} = gert::Shape({{{', '.join(dims)}}});",)
     whole = {attr.name for attr in spec.attrs if attr.type == "int"}
     options = ", ".join(_in_cpp(value, stems, whole) for value in rule.options.values())

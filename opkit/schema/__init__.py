@@ -7,7 +7,7 @@ from opkit.schema.axes import axis_names
 from opkit.schema.dump import dump
 from opkit.schema.gradients import gradient_gap
 from opkit.schema.implied_axes import ELEMENTWISE, ROWS
-from opkit.schema.load import load, parse, with_line
+from opkit.schema.load import load, parse, prototype_entries, prototype_text, with_line
 from opkit.schema.names import (
     camel_case,
     free_name,
@@ -18,7 +18,13 @@ from opkit.schema.names import (
     package_name,
     snake_case,
 )
-from opkit.schema.shape_rule import ShapeOption, ShapeRule, counted_list, parse_shape_rule
+from opkit.schema.shape_rule import (
+    ShapeOption,
+    ShapeRule,
+    counted_list,
+    leading_axes,
+    parse_shape_rule,
+)
 from opkit.schema.spec import LIST_LENGTH, AttrSpec, AttrValue, OpSpec, TensorSpec
 from opkit.schema.validate import json_schema
 
@@ -42,12 +48,15 @@ __all__ = [
     "is_reserved",
     "json_schema",
     "kernel_symbol",
+    "leading_axes",
     "load",
     "nearest",
     "operator_name",
     "package_name",
     "parse",
     "parse_shape_rule",
+    "prototype_entries",
+    "prototype_text",
     "snake_case",
     "with_line",
 ]

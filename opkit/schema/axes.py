@@ -12,7 +12,17 @@ from opkit.schema.spec import AttrSpec, TensorSpec
 
 __all__ = ["axis_names", "check_axes", "read_axes"]
 
-_PARTS = (ast.BinOp, ast.Load, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.UnaryOp, ast.USub)
+_PARTS = (
+    ast.BinOp,
+    ast.Load,
+    ast.Add,
+    ast.Sub,
+    ast.Mult,
+    ast.FloorDiv,
+    ast.Div,
+    ast.UnaryOp,
+    ast.USub,
+)
 """What lengths are computed of, beside names and numbers."""
 
 
@@ -51,7 +61,7 @@ def read_axes(
 
 
 def axis_names(axis: str | int) -> tuple[str, ...]:
-    """Return the names that an axis is, or is computed of by `+ - * //`; none for other text."""
+    """Return the names that an axis is, or is computed of by `+ - * // /`; none for other text."""
     if not isinstance(axis, str):
         return ()
     try:

@@ -1,8 +1,8 @@
 """What people write as they know it from PyTorch and NumPy, in the words of the formula language.
 
 `torch.sqrt(x)` and `x.sqrt()` are `sqrt(x)`, `dim` is `axis`, `clip` is `clamp`, `cat` is `concat`;
-`gather`, `linear`, `layer_norm` and `group_norm` are written out. A text that has nothing of the
-kind stays as it is, with its columns.
+`gather`, `linear`, `layer_norm`, `group_norm` and those of `familiar_rules.py` are written out. A
+text that has nothing of the kind stays as it is, with its columns.
 """
 
 from __future__ import annotations
@@ -10,6 +10,15 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable, Mapping, Sequence
+
+from opkit.schema.familiar_rules import (
+    DTYPES,
+    IDENTITIES,
+    WRITTEN_OUT,
+    arguments_of,
+    parsed,
+    written_out,
+)
 
 __all__ = ["familiar", "taken_apart"]
 
@@ -20,17 +29,26 @@ _SPELLINGS = {
     **{"argtopk": "topk_places", "topk_indices": "topk_places", "logsigmoid": "log_sigmoid"},
     **{"arctan": "atan", "arctan2": "atan2", "take_along_axis": "take_along", "amax": "max"},
     **{"amin": "min", "fabs": "abs", "index_select": "take", "permute": "transpose"},
+    **{"view": "reshape", "rint": "round", "matrix_multiply": "matmul", "expand_dims": "unsqueeze"},
+    **{"swapdims": "swapaxes", "absolute": "abs", "einsum": "einsum", "tile": "repeat"},
+    **{"to": "astype", "type": "astype", "broadcast_to": "broadcast_to", "power": "pow"},
 }
-_KEYWORDS = {"dim": "axis", "keepdim": "keepdims", "dims": "axes", "eps": "epsilon"}
+_KEYWORDS = {
+    **{"dim": "axis", "keepdim": "keepdims", "dims": "axes", "eps": "epsilon", "ord": "p"},
+    **{"input": "x", "min": "low", "max": "high", "a_min": "low", "a_max": "high"},
+}
 _ALONG_AXIS = frozenset(
     {
         *("all", "any", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logsumexp"),
-        *("mean", "prod", "softmax", "std", "sum", "var"),
+        *("mean", "norm", "prod", "softmax", "std", "sum", "var", "vector_norm"),
     }
 )
 """Functions whose second operand, a number, is an axis; of max and min it is a number, but for
 methods."""
+_SHAPED = frozenset({"reshape", "transpose", "expand", "repeat", "broadcast_to"})
+"""Functions of which numbers that stand one after another are one list."""
 _PARTS = frozenset({"chunk", "split"})
+_PAIR = {"values": 0, "indices": 1}
 _PLACES = {"topk": "topk_places", "sort": "argsort", "max": "argmax", "min": "argmin"}
 """Functions of PyTorch that return values and where they stood."""
 
@@ -91,21 +109,21 @@ def _number(node: ast.expr) -> int | None:
     return value if type(value) is int else None
 
 
+def _is_number(node: ast.expr) -> bool:
+    """Whether an expression has no names, as settings have to be."""
+    return not any(isinstance(each, ast.Name) for each in ast.walk(node))
+
+
 def _is_axis(node: ast.expr) -> bool:
     parts = node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
     return all(_number(each) is not None for each in parts)
 
 
-def _written_out(text: str, **parts: ast.expr) -> ast.expr:
-    """Return an expression with names replaced by parts of a formula."""
-
-    class Parts(ast.NodeTransformer):
-        def visit_Name(self, node: ast.Name) -> ast.expr:
-            return copy.deepcopy(parts[node.id]) if node.id in parts else node
-
-    written = Parts().visit(ast.parse(text, mode="eval").body)
-    assert isinstance(written, ast.expr)
-    return written
+def _is_of_modules(node: ast.expr, inputs: Mapping[str, object]) -> bool:
+    """Whether an expression is `torch`, `torch.nn.functional`, `np` and the like."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id in _MODULES - inputs.keys()
 
 
 class _Words(ast.NodeTransformer):
@@ -119,7 +137,62 @@ class _Words(ast.NodeTransformer):
             "group_norm": self.group_norm,
             "std": self.deviation,
             "var": self.variance,
+            "rms_norm": self.rms_norm,
+            "clamp": self.clamp,
+            "norm": self.norm,
+            "vector_norm": self.norm,
+            "astype": self.cast,
+            "float": self.infinity,
         }
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """Return constants of modules, and one of the two results that PyTorch gives together."""
+        if _is_of_modules(node.value, self.axes) and node.attr in ("pi", "e", "inf", "nan"):
+            return ast.Name(node.attr, ast.Load())
+        pair = self.one_of_two(node.value, _PAIR.get(node.attr))
+        if pair is not None:
+            return pair
+        self.generic_visit(node)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        """Return one of two results, and a length that is asked for by its place."""
+        at = _number(node.slice)
+        if at in (0, 1) and (pair := self.one_of_two(node.value, at, is_index=True)) is not None:
+            return pair
+        if isinstance(node.value, ast.Attribute) and node.value.attr == "shape" and at is not None:
+            return self.length(node.value.value, at) or node
+        self.generic_visit(node)
+        return node
+
+    def one_of_two(
+        self, node: ast.expr, which: int | None, *, is_index: bool = False
+    ) -> ast.expr | None:
+        """Return the values or the places of `x.topk(k)`, `x.max(dim=-1)` and the like."""
+        if which is None or not isinstance(node, ast.Call):
+            return None
+        method = isinstance(node.func, ast.Attribute)
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+        if name not in _PLACES or (is_index and not method):
+            return None
+        # max(x) of everything is one value.
+        if name in ("max", "min") and not node.keywords and len(node.args) < 1:
+            return None
+        call = copy.deepcopy(node)
+        if which == 1 and isinstance(call.func, ast.Attribute):
+            call.func.attr = _PLACES[name]
+        elif which == 1:
+            call.func = ast.Name(_PLACES[name], ast.Load())
+        found = self.visit(call)
+        assert isinstance(found, ast.expr)
+        return found
+
+    def length(self, node: ast.expr, at: int) -> ast.expr | None:
+        """Return the length of an axis of an input that names its axes."""
+        axes = self.axes.get(node.id, ()) if isinstance(node, ast.Name) else ()
+        if not -len(axes) <= at < len(axes) or "..." in axes[: at + 1 if at >= 0 else 0]:
+            return None
+        return parsed(f"({axes[at]})") if axes[at] != "..." else None
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Return a call by the language's name, its settings by their names."""
@@ -128,15 +201,115 @@ class _Words(ast.NodeTransformer):
         if not isinstance(node.func, ast.Name):
             return node
         name = node.func.id
+        if is_method and name in IDENTITIES:
+            return node.args[0]
+        if is_method and name in DTYPES and len(node.args) == 1:
+            return _call("cast", node.args[0], dtype=ast.Constant(DTYPES[name]))
+        if name == "size" and len(node.args) == 2 and (at := _number(node.args[1])) is not None:
+            return self.length(node.args[0], at) or node
         for keyword in node.keywords:
             keyword.arg = _KEYWORDS.get(keyword.arg or "", keyword.arg)
             if keyword.arg == "axis" and node.args:
                 keyword.value = self.numbered(keyword.value, node.args[0])
+        self.as_settings(node, name, is_method=is_method)
+        rule = self.rules.get(name)
+        if rule is not None:
+            return rule(node)
+        row = WRITTEN_OUT.get(name)
+        return node if row is None else self.from_row(node, row.parameters, row.text, row.reduced)
+
+    def as_settings(self, node: ast.Call, name: str, *, is_method: bool) -> None:
+        """Name an axis that follows its tensor, and put lengths that follow one into a list."""
         along = name in _ALONG_AXIS or (is_method and name in ("max", "min"))
+        keeps = node.args[2] if along and len(node.args) == 3 else None
+        if isinstance(keeps, ast.Constant) and isinstance(keeps.value, bool):
+            node.keywords.append(ast.keyword("keepdims", node.args.pop()))
         if along and len(node.args) == 2 and _is_axis(node.args[1]):
             node.keywords.insert(0, ast.keyword("axis", node.args.pop()))
-        rule = self.rules.get(name)
-        return node if rule is None else rule(node)
+        if along and name != "norm":
+            # What is computed along an axis is float32 already.
+            node.keywords = [each for each in node.keywords if each.arg != "dtype"]
+        many = node.args[1:]
+        if name == "transpose" and len(many) == 2 and all(_is_axis(each) for each in many):
+            if not any(isinstance(each, ast.Tuple | ast.List) for each in many):
+                node.func = ast.Name("swapaxes", ast.Load())
+        elif name in _SHAPED and many and not isinstance(many[0], ast.Tuple | ast.List):
+            node.args[1:] = [ast.Tuple(many, ast.Load())]
+
+    def from_row(self, node: ast.Call, parameters: str, text: str, reduced: bool) -> ast.expr:
+        """Return a call of a function of `WRITTEN_OUT`, written out; itself where its arguments do
+        not fit."""
+        how = "mean"
+        if reduced:
+            said = [each for each in node.keywords if each.arg == "reduction"]
+            node.keywords = [each for each in node.keywords if each.arg != "reduction"]
+            if said and isinstance(said[0].value, ast.Constant):
+                how = str(said[0].value.value)
+        parts = arguments_of(node, parameters)
+        if parts is None or (reduced and how not in ("mean", "sum", "none")):
+            return node
+        text = f"{how}({text})" if reduced and how != "none" else text
+        value = self.visit(written_out(text, **parts))
+        assert isinstance(value, ast.expr)
+        return value
+
+    def rms_norm(self, node: ast.Call) -> ast.expr:
+        args = node.args
+        # PyTorch's normalized_shape: the last axis, whatever it is called.
+        if len(args) >= 2 and (_is_axis(args[1]) or isinstance(args[1], ast.List | ast.Tuple)):
+            args = [args[0], *args[2:]]
+        parts = self.taken(ast.Call(node.func, args, node.keywords), "x", "weight", "epsilon")
+        if parts is None or "x" not in parts:
+            return node
+        parts.setdefault("epsilon", ast.Constant(1e-6))
+        text = "x * rsqrt(mean(x**2, axis=-1, keepdims=True) + epsilon)"
+        return written_out(text + (" * weight" if "weight" in parts else ""), **parts)
+
+    def clamp(self, node: ast.Call) -> ast.expr:
+        """Return a clamp whose bounds are no numbers as the choices that it is made of."""
+        parts = self.taken(node, "x", "low", "high")
+        if parts is None or "x" not in parts or all(map(_is_number, list(parts.values())[1:])):
+            return node
+        text = "maximum(x, low)" if "low" in parts else "x"
+        text = f"minimum({text}, high)" if "high" in parts else text
+        return written_out(text, **parts)
+
+    def norm(self, node: ast.Call) -> ast.expr:
+        """Return the square root of a sum of squares, or the sum of magnitudes for p=1."""
+        p = next((each for each in node.keywords if each.arg == "p"), None)
+        node.keywords = [each for each in node.keywords if each.arg != "p"]
+        degree = 2 if p is None else _number(p.value)
+        if degree not in (1, 2):
+            return node
+        # x.norm(2, dim=-1): the degree stands where other functions have an axis.
+        axes = [each for each in node.keywords if each.arg == "axis"]
+        if len(axes) == 2 or (len(axes) == 1 and _number(axes[0].value) in (1, 2) and p is None):
+            degree = _number(axes[0].value)
+            node.keywords.remove(axes[0])
+        parameters = WRITTEN_OUT["norm"].parameters
+        text = WRITTEN_OUT["norm"].text
+        if degree == 1:
+            text = "sum(abs(x), axis=axis, keepdims=keepdims)"
+        return self.from_row(node, parameters, text, False)
+
+    def cast(self, node: ast.Call) -> ast.expr:
+        """Return `x.to(torch.int8)`, `x.astype("half")` and the like as a cast."""
+        parts = self.taken(node, "x", "dtype")
+        if parts is None or parts.keys() != {"x", "dtype"}:
+            return node
+        given = parts["dtype"]
+        name = given.attr if isinstance(given, ast.Attribute) else ""
+        name = given.id if isinstance(given, ast.Name) else name
+        name = str(given.value) if isinstance(given, ast.Constant) else name
+        if name not in DTYPES:
+            return node
+        return _call("cast", parts["x"], dtype=ast.Constant(DTYPES[name]))
+
+    def infinity(self, node: ast.Call) -> ast.expr:
+        """Return `float("-inf")` as a number."""
+        value = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else ""
+        words = {"inf": "inf", "+inf": "inf", "-inf": "-inf", "nan": "nan"}
+        return parsed(words[str(value)]) if str(value) in words else node
 
     def named(self, node: ast.Call) -> bool:
         """Give the function its plain name; return whether it was a method of its operand."""
@@ -169,7 +342,7 @@ class _Words(ast.NodeTransformer):
         numbers = {
             name: ast.parse(str(found.pop()), mode="eval").body for name, found in places.items()
         }
-        return _written_out(ast.unparse(axis), **numbers)
+        return written_out(ast.unparse(axis), **numbers)
 
     def taken(self, node: ast.Call, *names: str) -> dict[str, ast.expr] | None:
         """Return the arguments by these names, as they stand or as they are named."""
@@ -196,7 +369,7 @@ class _Words(ast.NodeTransformer):
         parts = self.taken(node, "x", "weight", "bias")
         if parts is None or not {"x", "weight"} <= parts.keys():
             return node
-        return _written_out("x @ weight.T + bias" if "bias" in parts else "x @ weight.T", **parts)
+        return written_out("x @ weight.T + bias" if "bias" in parts else "x @ weight.T", **parts)
 
     def deviation(self, node: ast.Call) -> ast.expr:
         node.func = ast.Name("var", ast.Load())
@@ -229,7 +402,7 @@ class _Words(ast.NodeTransformer):
         parts.setdefault("epsilon", ast.Constant(1e-5))
         text = "(x - mean(x, axis=-1)) * rsqrt(mean((x - mean(x, axis=-1))**2, axis=-1) + epsilon)"
         text += " * weight" if "weight" in parts else ""
-        return _written_out(text + (" + bias" if "bias" in parts else ""), **parts)
+        return written_out(text + (" + bias" if "bias" in parts else ""), **parts)
 
     def group_norm(self, node: ast.Call) -> ast.expr:
         parts = self.taken(node, "x", "groups", "weight", "bias", "epsilon")
@@ -250,4 +423,4 @@ class _Words(ast.NodeTransformer):
             text += f" * reshape(weight, ({channels}{ones}))"
         if "bias" in parts:
             text += f" + reshape(bias, ({channels}{ones}))"
-        return _written_out(text, **parts)
+        return written_out(text, **parts)

@@ -1,18 +1,23 @@
-"""The text of a formula: one expression, after lines that give parts of it a name."""
+"""The text of a formula: one expression, after lines that give parts of it a name; other outputs
+are parts, too."""
 
 from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from opkit.schema.familiar import taken_apart
 from opkit.schema.json_text import Json, JsonDocument
+from opkit.schema.spec import TensorSpec
 
-__all__ = ["read_formula"]
+__all__ = ["read_formula", "with_other_outputs"]
 
 _LONGEST = 20_000
 """Characters of a formula in which the names stand for what they name."""
+_COMMENT = re.compile(r"#[^\n\"']*$", re.MULTILINE)
 
 
 def read_formula(document: JsonDocument, pointer: str, given: Json) -> str:
@@ -29,6 +34,8 @@ def read_formula(document: JsonDocument, pointer: str, given: Json) -> str:
         SpecError: it is no expression, or a line is not `name = expression`.
     """
     text = "\n".join(map(str, given)) if isinstance(given, list) else str(given)
+    if "#" in text:
+        text = _COMMENT.sub("", text)
     one, whole = text.strip(), " ".join(text.split())
     try:
         ast.parse(one, mode="eval")
@@ -48,6 +55,59 @@ def read_formula(document: JsonDocument, pointer: str, given: Json) -> str:
             f'column {first.offset} of "{_around(one, first.offset)}": not a formula: {first.msg}',
             pointer,
         ) from first
+
+
+def with_other_outputs(
+    document: JsonDocument, pointer: str, outputs: Sequence[TensorSpec]
+) -> tuple[TensorSpec, ...]:
+    """Return outputs whose formulas name inputs only: where they name another output, its formula
+    stands; of one of whole numbers, what it holds.
+
+    Raises:
+        SpecError: an output is computed of itself.
+    """
+    names = {tensor.name: tensor for tensor in outputs if tensor.formula is not None}
+    trees = {name: _tree(tensor.formula or "") for name, tensor in names.items()}
+    reads = {
+        name: {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} & names.keys()
+        for name, tree in trees.items()
+    }
+    if not any(reads.values()):
+        return tuple(outputs)
+    done: dict[str, ast.expr] = {}
+    while len(done) < len(names):
+        ready = [name for name in names if name not in done and reads[name] <= done.keys()]
+        if not ready:
+            name = next(name for name in names if name not in done)
+            index = next(at for at, tensor in enumerate(outputs) if tensor.name == name)
+            raise document.error(
+                f'"{name}" is computed of itself',
+                f"{pointer}/{index}/formula",
+                help="formulas name inputs, attributes, and outputs that are computed of those",
+            )
+        for name in ready:
+            known = {other: _held(names[other], done[other]) for other in reads[name]}
+            done[name] = _Names(known).visit(trees[name])
+            index = next(at for at, tensor in enumerate(outputs) if tensor.name == name)
+            _check_length(document, f"{pointer}/{index}/formula", ast.unparse(done[name]))
+    return tuple(
+        replace(tensor, formula=ast.unparse(done[tensor.name]))
+        if reads.get(tensor.name)
+        else tensor
+        for tensor in outputs
+    )
+
+
+def _tree(text: str) -> ast.expr:
+    return ast.parse(text.strip(), mode="eval").body
+
+
+def _held(tensor: TensorSpec, value: ast.expr) -> ast.expr:
+    """Return what an output holds: of fractions what was computed, which is rounded once."""
+    types = {dtype.name for dtype in tensor.dtypes}
+    if len(types) > 1 or "float" in next(iter(types)):
+        return value
+    return ast.Call(ast.Name("cast", ast.Load()), [value, ast.Constant(types.pop())], [])
 
 
 def _substituted(document: JsonDocument, pointer: str, text: str) -> str:

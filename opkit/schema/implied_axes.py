@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from opkit.algebra import FUNCTIONS, REDUCTION_NAMES
 from opkit.schema.names import free_name
@@ -20,7 +21,8 @@ __all__ = ["ELEMENTWISE", "ROWS", "with_implied_axes"]
 ELEMENTWISE = frozenset(
     {
         *("acos", "acosh", "asin", "atan", "atan2", "cast", "clamp", "cos", "elu", "erf", "erfc"),
-        *("exp2", "floor_divide", "fmod", "gelu", "hardsigmoid", "hardswish", "leaky_relu"),
+        *("dropout", "exp2", "floor_divide", "fmod", "gelu", "hardsigmoid", "hardswish"),
+        "leaky_relu",
         *("log10", "log2", "logcosh", "log_sigmoid", "mish", "mod", "ndtr", "signbit", "silu"),
         *("sin", "tan", "tanhshrink", "trunc"),
     }
@@ -33,6 +35,8 @@ ROWS = frozenset(
     }
 )
 """The compiler's functions along an axis that other formulas do not have."""
+_CUTS = frozenset({"chunk", "split"})
+"""Functions whose results, `chunk(x, 2, axis=-1)[0]`, are parts of an axis."""
 _ALONG_LAST = frozenset({"log_softmax", "softmax"})
 """Of those along an axis, that take the last one unless another is named."""
 _BYTES = frozenset({"bool", "int8", "uint8"})
@@ -55,13 +59,18 @@ def with_implied_axes(
         return inputs
     trees = [ast.parse((t.formula or "").strip(), mode="eval") for t in outputs]
     nodes = [node for tree in trees for node in ast.walk(tree)]
+    cuts = {id(node.value) for node in nodes if _is_cut(node)}
+    cuts |= {id(node) for node in nodes if _is_cut(node)}
     is_beyond = (
         has_lists or _mixes_types(tensors) or any(_is_beyond(node, tensors) for node in nodes)
     )
-    if not is_beyond or not all(map(_fits, nodes)):
+    if has_lists and any(map(_is_of_all, nodes)):
+        # Of which tensors, one or all?
+        return inputs
+    if not is_beyond or not all(id(node) in cuts or _fits(node) for node in nodes):
         return inputs
     taken = {tensor.name for tensor in tensors} | {attr.name for attr in attrs}
-    has_rows = any(_is_along_axis(node) for node in nodes)
+    has_rows = any(_is_cut(node) or _is_along_last(node) for node in nodes)
     reads_columns = "columns" in _names(nodes) and "columns" not in taken
     if not has_rows and not reads_columns:
         return tuple(replace(tensor, axes=("...",)) for tensor in inputs)
@@ -105,8 +114,35 @@ def _function(node: ast.AST) -> str:
     return ""
 
 
+def _is_cut(node: ast.AST) -> TypeGuard[ast.Subscript]:
+    """Whether part of a formula is one part of the last axis, `chunk(x, 2, axis=-1)[0]`."""
+    return (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Call)
+        and _function(node.value) in _CUTS
+        and _said_axis(node.value) == ["-1"]
+    )
+
+
+def _said_axis(node: ast.Call) -> list[str]:
+    return [ast.unparse(each.value) for each in node.keywords if each.arg == "axis"]
+
+
+def _is_of_all(node: ast.AST) -> bool:
+    """Whether part of a formula takes all of a tensor's elements together: `mean(x)`."""
+    return (
+        _function(node) in REDUCTION_NAMES
+        and isinstance(node, ast.Call)
+        and len(node.args) == 1
+        and not _said_axis(node)
+        and not any(each.arg == "keepdims" for each in node.keywords)
+    )
+
+
 def _is_beyond(node: ast.AST, tensors: Sequence[TensorSpec]) -> bool:
     """Whether part of a formula is said by formulas over axes only."""
+    if _is_cut(node) or _is_of_all(node):
+        return True
     if isinstance(node, ast.Call):
         return _function(node) in ELEMENTWISE | ROWS
     if isinstance(node, _BITS):
@@ -124,6 +160,10 @@ def _is_along_axis(node: ast.AST) -> bool:
     return name in ROWS or name in REDUCTION_NAMES
 
 
+def _is_along_last(node: ast.AST) -> bool:
+    return _is_along_axis(node) and not _is_of_all(node)
+
+
 def _fits(node: ast.AST) -> bool:
     """Whether part of a formula means the same for inputs of any number of axes."""
     if isinstance(node, ast.Subscript | ast.Attribute | ast.MatMult | ast.BitXor):
@@ -131,7 +171,9 @@ def _fits(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return True
     name = _function(node)
+    if _is_of_all(node):
+        return True
     if _is_along_axis(node):
-        axes = [ast.unparse(each.value) for each in node.keywords if each.arg == "axis"]
+        axes = _said_axis(node)
         return axes == ["-1"] or (not axes and name in _ALONG_LAST and len(node.args) == 1)
     return name in FUNCTIONS or name in ELEMENTWISE or name in REDUCTION_NAMES

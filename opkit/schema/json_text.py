@@ -25,7 +25,10 @@ _SPACE = re.compile(r"(?:[ \t\r\n]|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<fraction>\.[0-9]+)?(?P<exponent>[eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"[^\s,:\[\]{}\"]+")
-_NO_COMMENTS = "comments are // ... and /* ... */: write it so, or take it out"
+_NO_COMMENTS = (
+    "comments are // ... and /* ... */: write it so, or take it out; YAML and TOML are files that"
+    " end in .yaml and .toml"
+)
 _REMEDIES = {
     **dict.fromkeys(("/*", "#"), _NO_COMMENTS),
     **dict.fromkeys(("'", "\u201c", "\u201d"), 'write keys and texts between double quotes, "'),
@@ -52,8 +55,13 @@ class JsonDocument:
     ) -> SpecError:
         """Return an error at `pointer`, or at the key that `pointer` ends in."""
         line = self.lines.get(f"{pointer}#") if key else None
-        if line is None:
-            line = self.lines.get(pointer)
+        where = pointer
+        while line is None:
+            # What stands on its owner's line, or was left out, has that.
+            line = self.lines.get(where)
+            if not where:
+                break
+            where = where.rpartition("/")[0]
         return SpecError(message, file=self.file, pointer=pointer, line=line, help=help)
 
 
@@ -66,7 +74,7 @@ def parse_json(text: str, *, file: Path | None = None) -> JsonDocument:
     """Return the value and the line of each of its parts.
 
     Stricter than the standard library: no NaN or Infinity, no repeated keys, no overflow. Comments,
-    `// ...` and `/* ... */`, are taken.
+    `// ...` and `/* ... */`, are taken, and a comma after the last entry.
 
     Raises:
         SpecError: the text is not JSON; line and JSON pointer say where.
@@ -145,9 +153,8 @@ class _Reader:
                     pointer,
                     help="the file looks cut off",
                 )
+            # A comma may follow the last entry, as JSON5 and Python have it.
             if self._text[self._position] == end:
-                if index > 0:
-                    raise self._error(f'"," before "{end}"', pointer, help="remove the comma")
                 self._position += 1
                 return
             yield index

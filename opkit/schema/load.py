@@ -10,18 +10,19 @@ from typing import TypeVar, cast
 from opkit.dtypes import DType, find_dtype
 from opkit.errors import SpecError, UsageError
 from opkit.schema.attributes import parse_default
-from opkit.schema.axes import check_axes, read_axes
+from opkit.schema.axes import axis_names, check_axes, read_axes
+from opkit.schema.documents import as_json_text, parse_document
 from opkit.schema.familiar import familiar
-from opkit.schema.formula_lines import read_formula
+from opkit.schema.formula_lines import read_formula, with_other_outputs
 from opkit.schema.gradients import check_gradients
 from opkit.schema.implied_axes import with_implied_axes
-from opkit.schema.json_text import Json, JsonDocument, parse_json
+from opkit.schema.json_text import Json, JsonDocument
 from opkit.schema.names import FRAMEWORK_CLASSES, is_reserved, operator_name
 from opkit.schema.shape_rule import parse_shape_rule
 from opkit.schema.spec import AttrSpec, OpSpec, TensorSpec
 from opkit.schema.validate import validate
 
-__all__ = ["load", "parse", "with_line"]
+__all__ = ["load", "parse", "prototype_entries", "prototype_text", "with_line"]
 
 # A prototype is a few kilobytes; msopgen's own limit is 10 MB.
 _MAX_FILE_BYTES = 10 * 1024 * 1024
@@ -31,7 +32,7 @@ _T = TypeVar("_T")
 
 
 def load(path: Path) -> tuple[OpSpec, ...]:
-    """Return the operators of a prototype JSON, in the file's order.
+    """Return the operators of a prototype, JSON, TOML or YAML, in the file's order.
 
     Raises:
         UsageError: there is no such file, or it cannot be read.
@@ -40,13 +41,36 @@ def load(path: Path) -> tuple[OpSpec, ...]:
     return parse(_read(path), file=path)
 
 
+def prototype_text(path: Path) -> str:
+    """Return a prototype file as JSON, the form in which projects keep it.
+
+    Raises:
+        UsageError: there is no such file, or it cannot be read.
+        SpecError: it is not TOML or YAML, as its name says.
+    """
+    return as_json_text(_read(path), file=path)
+
+
+def prototype_entries(path: Path) -> list[dict[str, Json]]:
+    """Return the operators of a prototype file as they stand there, comments left out.
+
+    Raises:
+        UsageError: there is no such file, or it cannot be read.
+        SpecError: its content is wrong.
+    """
+    document = parse_document(_read(path), file=path)
+    validate(document)
+    entries = document.value if isinstance(document.value, list) else [document.value]
+    return cast("list[_Entry]", entries)
+
+
 def parse(text: str, *, file: Path) -> tuple[OpSpec, ...]:
     """Return the operators that `text` describes; `file` is where errors say it came from.
 
     Raises:
-        SpecError: the text is not JSON, or not a prototype.
+        SpecError: the text is not JSON (TOML, YAML by the file's ending), or not a prototype.
     """
-    document = parse_json(text, file=file)
+    document = parse_document(text, file=file)
     validate(document)
     if isinstance(document.value, list):
         entries = [(f"/{index}", entry) for index, entry in enumerate(document.value)]
@@ -66,7 +90,7 @@ def with_line(error: SpecError) -> SpecError:
     if error.file is None or error.line is not None:
         return error
     try:
-        lines = parse_json(_read(error.file), file=error.file).lines
+        lines = parse_document(_read(error.file), file=error.file).lines
     except UsageError:
         return error
     # A field that was left out has no line of its own: its owner's is the nearest.
@@ -129,6 +153,7 @@ def _operator(document: JsonDocument, pointer: str, entry: _Entry) -> OpSpec:
     attrs = _attributes(document, f"{pointer}/attr", entry.get("attr", []))
     _check_unique_names(document, pointer, entry)
     _check_lists(document, pointer, inputs, outputs)
+    outputs = with_other_outputs(document, f"{pointer}/output_desc", outputs)
     check_axes(document, pointer, inputs, outputs, attrs)
     axes = {tensor.name: tensor.axes or () for tensor in inputs}
     outputs = tuple(
@@ -240,6 +265,10 @@ def _with_shape(
     if "shape" not in entry:
         return output
     here = f"{pointer}/shape"
+    if output.formula is not None and _names_axes(entry["shape"], inputs):
+        # What is said twice has to agree: axes of length 1 may be more or fewer.
+        axes = "".join(f"{axis}, " for axis in cast("list[str | int]", entry["shape"]))
+        return replace(output, formula=f"with_shape({output.formula.strip()}, ({axes}))")
     if output.formula is not None:
         raise document.error(
             "the formula says which shape the output has", here, help="leave `shape` out"
@@ -259,6 +288,20 @@ def _with_shape(
             help="leave `shape` out",
         )
     return replace(output, shape=rule)
+
+
+def _names_axes(shape: Json, inputs: Sequence[TensorSpec]) -> bool:
+    """Whether an output's `shape` is made of the axes that inputs name, and of lengths."""
+    names = {name for tensor in inputs for axis in tensor.axes or () for name in axis_names(axis)}
+    return (
+        bool(names)
+        and isinstance(shape, list)
+        and all(
+            type(axis) is int or (isinstance(axis, str) and {*axis_names(axis)} <= names)
+            for axis in shape
+        )
+        and all(axis_names(axis) for axis in shape if isinstance(axis, str))
+    )
 
 
 def _dtype(document: JsonDocument, pointer: str, name: Json) -> DType:

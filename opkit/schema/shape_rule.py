@@ -5,6 +5,7 @@
     reduce(x, axis=-1, keepdims=true)            without an axis, or several: axis=(0, 2)
     matmul(a, b, transpose_b=true)               rows of a, columns of b, leading axes broadcast
     ["x[0]", "x[-1] // 2", "heads", 8]           one entry a dimension; len(xs) of a list
+    ["x[:-1]", "x[-1] // 2"]                     first all axes of x but the last, however many
 
 `axis`, `keepdims` and `transpose_*` may name an attribute; so may a dimension.
 """
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-__all__ = ["ShapeOption", "ShapeRule", "counted_list", "parse_shape_rule"]
+__all__ = ["ShapeOption", "ShapeRule", "counted_list", "leading_axes", "parse_shape_rule"]
 
 ShapeOption: TypeAlias = bool | tuple[int, ...] | str
 """A value, or the name of the attribute that holds it."""
@@ -68,8 +69,13 @@ def parse_shape_rule(
     if isinstance(value, list):
         dims = tuple(str(entry) for entry in value)
         read: dict[str, None] = {}
-        for dim in dims:
-            names.check_dim(_expression(dim), read)
+        for at, dim in enumerate(dims):
+            tree = _expression(dim)
+            if at == 0 and leading_axes(dim) is not None:
+                assert isinstance(tree, ast.Subscript)
+                read.setdefault(names.tensor(tree.value))
+                continue
+            names.check_dim(tree, read)
         return ShapeRule("dims", tuple(read), dims=dims, text=tuple(value))
     text = str(value)
     tree = _expression(text)
@@ -164,6 +170,20 @@ class _Names:
             f'"{ast.unparse(node)}" is no dimension: use whole numbers, int attributes,'
             " x[axis] of an input, len(xs) of a list, and + - * //"
         )
+
+
+def leading_axes(dim: str) -> tuple[str, int] | None:
+    """Return the input whose first axes a first dimension stands for, and how many last ones it
+    leaves out: those of `x[:-1]` are x and 1; None for any other."""
+    node = _expression(dim)
+    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice):
+        return None
+    part = node.slice
+    left = None if part.upper is None else _axis(part.upper)
+    is_start = part.lower is None and part.step is None
+    if not is_start or left is None or left >= 0 or not isinstance(node.value, ast.Name):
+        return None
+    return node.value.id, -left
 
 
 def counted_list(node: ast.expr) -> str | None:

@@ -112,3 +112,64 @@ def test_a_class_of_each_row_has_no_columns() -> None:
 def test_what_has_no_parts_gives_nothing_a_name(line: str) -> None:
     with pytest.raises(SpecError, match="gives nothing a name"):
         prototype([line, "a"], {"x": ("M", 64)})
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("x.reshape(N, 4, C // 4)", "reshape(x, (N, 4, C // 4))"),
+        ("x.view(-1).contiguous()", "reshape(x, (-1,))"),
+        ("x.permute(0, 2, 1, 3)", "transpose(x, (0, 2, 1, 3))"),
+        ("x.transpose(-2, -1)", "swapaxes(x, -2, -1)"),
+        ("w.t()", "w.T"),
+        ("x.float() + w.half()", "cast(x, dtype='float32') + cast(w, dtype='float16')"),
+        ("x.astype(np.int8)", "cast(x, dtype='int8')"),
+        ("x.to(torch.bfloat16)", "cast(x, dtype='bfloat16')"),
+        ("x.masked_fill(~w, float('-inf'))", "where(~w, -inf, x)"),
+        ("x.topk(2).values", "topk(x, 2)"),
+        ("torch.max(x, dim=-1).indices", "argmax(x, axis=-1)"),
+        ("x.max(dim=-1)[0]", "max(x, axis=-1)"),
+        ("math.pi * x / x.shape[-1]", "pi * x / W"),
+        ("x.size(1) * w", "C * w"),
+        ("x.norm(dim=-1, keepdim=True)", "sqrt(sum(x ** 2, axis=-1, keepdims=True))"),
+        ("x.norm(1, dim=-1)", "sum(abs(x), axis=-1, keepdims=False)"),
+        ("clamp(x, -w, w)", "minimum(maximum(x, -w), w)"),
+        ("x.clamp(min=0)", "clamp(x, low=0)"),
+        ("F.embedding(x, w)", "take(w, x, axis=0)"),
+        ("F.mse_loss(x, w)", "mean((x - w) ** 2)"),
+        ("F.l1_loss(x, w, reduction='none')", "abs(x - w)"),
+        ("x.mean(-1, True)", "mean(x, axis=-1, keepdims=True)"),
+        ("torch.bmm(x, w)", "x @ w"),
+        ("rms_norm(x, w, 1e-5)", "x * rsqrt(mean(x ** 2, axis=-1, keepdims=True) + 1e-05) * w"),
+    ],
+)
+def test_methods_and_losses_are_written_out(written: str, meant: str) -> None:
+    assert familiar(written, IMAGE) == meant
+
+
+def test_an_output_may_be_part_of_another() -> None:
+    entry = {
+        "op": "Quantised",
+        "input_desc": [{"name": "x", "type": "float", "shape": ["M", "K"]}],
+        "output_desc": [
+            {"name": "back", "type": "float", "formula": "y * scale"},
+            {"name": "y", "type": "int8", "formula": "round(x / scale)"},
+            {"name": "scale", "type": "float", "formula": "max(abs(x), axis=-1) / 127"},
+        ],
+    }
+    (spec,) = parse(json.dumps(entry), file=Path("quantised.json"))
+    scale = "(max(abs(x), axis=-1) / 127)"
+    assert [tensor.formula for tensor in spec.outputs] == [
+        # What whole numbers hold is what was written; fractions are what was computed.
+        f"cast(round(x / {scale}), 'int8') * {scale}",
+        f"round(x / {scale})",
+        "max(abs(x), axis=-1) / 127",
+    ]
+    entry["output_desc"][2]["formula"] = "max(y, axis=-1)"  # type: ignore[index]
+    with pytest.raises(SpecError, match=r'"\w+" is computed of itself'):
+        parse(json.dumps(entry), file=Path("quantised.json"))
+
+
+def test_comments_of_python_are_left_out() -> None:
+    spec = prototype("h = x + 1  # a shift\n# the result\nh * h", {"x": None})
+    assert spec.outputs[0].formula == "(x + 1) * (x + 1)"

@@ -339,7 +339,7 @@ TENSORS = (
             "between double quotes",
         ),
         ('[{"op": True}]', 'p.json:1: /0/op: expected a value, found "True"', "true or false"),
-        ('["op",]', 'p.json:1: "," before "]"', "remove the comma"),
+        ('["op",,]', 'p.json:1: /1: expected a value, found ","', "operators.md"),
         (
             '{"Op": "Add", ' + TENSORS.replace("TYPES", '["float16"]'),
             'p.json:1: "op" is missing',

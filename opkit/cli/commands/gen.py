@@ -144,7 +144,7 @@ def command(
     from opkit.schema import package_name
 
     specs = schema.load(prototype)
-    text: str | None = prototype.read_text(encoding="utf-8-sig")
+    text: str | None = schema.prototype_text(prototype)
     if operator is not None and len(specs) > 1:
         # The project keeps what it was made from, not the file's other operators.
         text = None

@@ -96,11 +96,10 @@ def merged_prototype(
     from opkit import schema
 
     file = folder / f"{existing.name}.json"
-    entries = json.loads(file.read_text(encoding="utf-8-sig"))
-    entries = entries if isinstance(entries, list) else [entries]
+    entries = schema.prototype_entries(file)
     new = [json.loads(schema.dump(spec)) for spec in specs]
     by_op = {entry["op"]: entry for entry in new}
-    kept = [by_op.pop(entry["op"], entry) for entry in entries]
+    kept = [by_op.pop(str(entry["op"]), entry) for entry in entries]
     text = json.dumps([*kept, *by_op.values()], indent=4, ensure_ascii=False) + "\n"
     return schema.parse(text, file=file), text
 

@@ -9,6 +9,7 @@ away stays, of length 1, until the output is written, so that `x - mean(x, axis=
 from __future__ import annotations
 
 import ast
+import copy
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,10 +26,14 @@ from ..ir import (
     Value,
     checked_settings,
     computed_size,
+    is_one,
+    quotient,
+    same,
 )
 from ..ops import OPERATORS
 from ..passes import Rebuilder, formula_gradient, in_equal_form
 from ..tracing import GraphBuilder, TensorSpec
+from .words import WORDS, arguments_of
 
 __all__ = ["FormulaOutput", "formula_graph"]
 
@@ -58,6 +63,8 @@ _LONGEST_NOTE = 60
 _KINDS = ("elementwise", "reduction", "movement", "index", "scan", "line", "product", "random")
 _FROM_NOTHING = ("arange",)
 """Operators that take no tensor."""
+_COUNTED = ("arange", "range")
+"""What names every row."""
 
 
 @dataclass(frozen=True)
@@ -101,25 +108,88 @@ def formula_graph(
     Raises:
         GraphError: a formula is wrong; the message has the column and the text there.
     """
-    builder = GraphBuilder(name)
-    named: dict[str, Any] = dict(sizes or {})
-    for spec in inputs:
-        for extent in spec.shape:
-            if not isinstance(extent, int):
-                named |= {str(symbol): symbol for symbol in extent.free_symbols}
-    known: dict[str, Any] = dict(_CONSTANTS)
-    known |= {size: builder.extent(value) for size, value in named.items()}
-    known |= {spec.name: builder.input(spec.name, spec.shape, spec.dtype) for spec in inputs}
-    known |= {name: known[name].astype("int32") for name in narrowed}
-    inputs = [replace(s, dtype="int32") if s.name in narrowed else s for s in inputs]
-    known |= {a.name: builder.attribute(a.name, a.kind, a.default) for a in attributes}
-    for output in outputs:
-        with builder.at(Location("formula", 1, output.name)):
-            value = _Reader(builder, known, output.text, inputs, attributes, named).output()
-            if output.dtype and value.dtype != output.dtype:
-                value = value.astype(output.dtype)
-            builder.output(output.name, value)
-    return builder.graph()
+    formulas = _Formulas(name, inputs, outputs, attributes, sizes, narrowed, is_whole=False)
+    try:
+        return formulas.graph()
+    except GraphError as err:
+        if not formulas.divides:
+            raise
+        # Parts that only fit where sizes are multiples of what they are divided by are parts of
+        # such sizes.
+        inputs = [_undivided(spec) for spec in inputs]
+        formulas = _Formulas(name, inputs, outputs, attributes, sizes, narrowed, is_whole=True)
+        try:
+            return formulas.graph()
+        except GraphError:
+            raise err from None
+
+
+class _Formulas:
+    """All formulas of an operator, read once."""
+
+    def __init__(
+        self,
+        name: str,
+        inputs: Sequence[TensorSpec],
+        outputs: Sequence[FormulaOutput],
+        attributes: Sequence[Attribute],
+        sizes: Mapping[str, int] | None,
+        narrowed: Collection[str],
+        *,
+        is_whole: bool,
+    ) -> None:
+        self.builder = builder = GraphBuilder(name)
+        self.outputs = outputs
+        self.attributes = attributes
+        self.is_whole = is_whole
+        self.divides = False
+        named: dict[str, Any] = dict(sizes or {})
+        for spec in inputs:
+            for extent in spec.shape:
+                if not isinstance(extent, int):
+                    named |= {str(symbol): symbol for symbol in extent.free_symbols}
+        known: dict[str, Any] = dict(_CONSTANTS)
+        known |= {size: builder.extent(value) for size, value in named.items()}
+        known |= {spec.name: builder.input(spec.name, spec.shape, spec.dtype) for spec in inputs}
+        known |= {name: known[name].astype("int32") for name in narrowed}
+        self.inputs = [replace(s, dtype="int32") if s.name in narrowed else s for s in inputs]
+        known |= {a.name: builder.attribute(a.name, a.kind, a.default) for a in attributes}
+        self.known, self.sizes = known, named
+
+    def graph(self) -> Graph:
+        """Return the graph; `divides` says whether a formula divides a size that has a name."""
+        for output in self.outputs:
+            reader = _Reader(
+                self.builder,
+                self.known,
+                output.text,
+                self.inputs,
+                self.attributes,
+                self.sizes,
+                is_whole=self.is_whole,
+            )
+            with self.builder.at(Location("formula", 1, output.name)):
+                try:
+                    value = reader.output()
+                finally:
+                    self.divides |= reader.divides
+                if output.dtype and value.dtype != output.dtype:
+                    value = value.astype(output.dtype)
+                self.builder.output(output.name, value)
+        return self.builder.graph()
+
+
+def _undivided(spec: TensorSpec) -> TensorSpec:
+    """Return an input whose lengths that are quotients are such without a rest."""
+    import sympy
+
+    shape = tuple(
+        extent
+        if isinstance(extent, int)
+        else extent.replace(sympy.floor, lambda inner: sympy.simplify(inner))
+        for extent in spec.shape
+    )
+    return replace(spec, shape=shape)
 
 
 def _single(value: Any) -> Any:
@@ -153,6 +223,25 @@ def _is_cut(node: ast.expr) -> TypeGuard[ast.Call]:
     )
 
 
+class _Undivided(ast.NodeTransformer):
+    """Writes divisions of sizes as those that leave no rest."""
+
+    def visit_FloorDiv(self, node: ast.FloorDiv) -> ast.Div:
+        return ast.Div()
+
+
+def _is_none(key: ast.expr) -> bool:
+    return isinstance(key, ast.Constant) and key.value is None
+
+
+def _is_dots(key: ast.expr) -> bool:
+    return isinstance(key, ast.Constant) and key.value is Ellipsis
+
+
+def _is_all(key: ast.Slice) -> bool:
+    return key.lower is None and key.upper is None and key.step is None
+
+
 def _short_text(node: ast.expr) -> str:
     """Return a formula's part; nothing where it is too long for a note."""
     # What is far longer is not worth writing: it may be deeper than Python's stack.
@@ -173,7 +262,13 @@ class _Reader:
         inputs: Sequence[TensorSpec],
         attributes: Sequence[Attribute],
         sizes: Mapping[str, Any],
+        *,
+        is_whole: bool = False,
     ) -> None:
+        self.is_whole = is_whole
+        """Whether sizes are multiples of what they are divided by."""
+        self.divides = False
+        """Whether a size was divided that has a name."""
         self.builder = builder
         self.known = known
         self.text = text.strip()
@@ -191,11 +286,9 @@ class _Reader:
         value = part.value
         if not isinstance(value, Value):
             raise self.wrong(tree, "is a number, the same for every element")
-        if part.gone:
-            rank = value.ndim
-            kept = [e for axis, e in enumerate(value.shape) if axis - rank not in part.gone]
-            value = value.reshape(*kept)
-        return value
+        last = self.without_gone(part).value
+        assert isinstance(last, Value)
+        return last
 
     def wrong(self, node: ast.expr, what: str, help: str | None = None) -> GraphError:
         text = _short_text(node) or f"{self.text[node.col_offset :][:57]}..."
@@ -227,8 +320,7 @@ class _Reader:
         if isinstance(node, ast.Subscript) and _is_cut(node.value):
             return self.cut(node, node.value)
         if isinstance(node, ast.Subscript):
-            part = self.read(node.value)
-            return _Part(self.guarded(node, lambda: self.tensor(node, part)[self.key(node.slice)]))
+            return self.subscript(node)
         if isinstance(node, ast.Call):
             return self.call(node)
         raise self.wrong(node, "is not part of the formula language")
@@ -240,7 +332,10 @@ class _Reader:
             chain.append(chain[-1].left)
         part = self.read(chain[-1].left)
         for each in reversed(chain):
-            part = self.combine(each, _BINARY[type(each.op)], [part, self.read(each.right)])
+            name, right = _BINARY[type(each.op)], self.read(each.right)
+            if name == "bitwise_xor" and _floats([part.value, right.value]):
+                name = "pow"
+            part = self.combine(each, name, [part, right])
         return part
 
     def name(self, node: ast.Name) -> _Part:
@@ -286,10 +381,145 @@ class _Reader:
         if isinstance(given, int) and (given < 1 or at < 0 or (what == "count" and at >= given)):
             raise self.wrong(node, f"has no part {at}")
         length = given if what == "length" else (extent + given - 1) // given
+        if what == "count" and not isinstance(extent, int):
+            self.divides = True
+            length = quotient(extent, given) if self.is_whole else length
         is_last = what == "count" and at == given - 1
         end = extent if is_last else (at + 1) * length
         key = (*(slice(None),) * (axis % x.ndim), slice(at * length, end))
         return _Part(self.guarded(node, lambda: x[key]))
+
+    def subscript(self, node: ast.Subscript) -> _Part:
+        """Read `x[...]`: places that are written out, or those of a tensor along one axis."""
+        part = self.read(node.value)
+        keys = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        by_tensor = [at for at, key in enumerate(keys) if self.is_tensor(key)]
+        if by_tensor:
+            return self.looked_up(node, part, keys, by_tensor)
+        if any(map(_is_none, keys)):
+            part = self.without_gone(part)
+        x = self.tensor(node, part)
+        for key in keys:
+            self.divides |= isinstance(key, ast.Slice) and key.step is not None
+        if self.is_whole:
+            x, keys = self.in_steps(node, x, keys)
+        places = tuple(self.key(each) for each in keys)
+        return _Part(self.guarded(node, lambda: x[places]))
+
+    def in_steps(
+        self, node: ast.Subscript, x: Value, keys: list[ast.expr]
+    ) -> tuple[Value, list[ast.expr]]:
+        """Return a tensor whose axes that are read in steps of n are n columns, and the places with
+        one of them: `x[..., 1::2]` is the second of every two."""
+        rest = x.ndim - sum(1 for key in keys if not _is_none(key) and not _is_dots(key))
+        shape: list[Any] = []
+        written: list[ast.expr] = []
+        for key in keys:
+            if _is_none(key):
+                written.append(key)
+                continue
+            if _is_dots(key):
+                shape += x.shape[len(shape) : len(shape) + rest]
+                written.append(key)
+                continue
+            at = len(shape)
+            extent = x.shape[at]
+            places = self.key(key)
+            step = places.step if isinstance(places, slice) else None
+            first = places.start or 0 if isinstance(places, slice) else 0
+            is_each = (
+                isinstance(step, int)
+                and step > 1
+                and not isinstance(extent, int)
+                and isinstance(first, int)
+                and 0 <= first < step
+                and places.stop is None
+            )
+            if is_each:
+                shape.append((quotient(extent, step), step))
+                written += [ast.Slice(), ast.Constant(first)]
+            else:
+                shape.append(extent)
+                written.append(key)
+        shape += x.shape[len(shape) :]
+        if not any(isinstance(each, tuple) for each in shape):
+            return x, keys
+        wide = [e for each in shape for e in (each if isinstance(each, tuple) else (each,))]
+        return self.guarded(node, lambda: x.reshape(*wide)), written
+
+    def is_tensor(self, node: ast.expr) -> bool:
+        """Whether a place is one of a tensor: it reads an input."""
+        names = {spec.name for spec in self.inputs}
+        return not isinstance(node, ast.Slice) and any(
+            isinstance(each, ast.Call) or (isinstance(each, ast.Name) and each.id in names)
+            for each in ast.walk(node)
+        )
+
+    def looked_up(
+        self, node: ast.Subscript, part: _Part, keys: list[ast.expr], by_tensor: list[int]
+    ) -> _Part:
+        """Read `table[ids]` and `x[:, ids]`, rows by their places, and `x[arange(N), ids]`, a place
+        for each row."""
+        x = self.tensor(node, part)
+        others = [key for at, key in enumerate(keys) if at not in by_tensor]
+        is_whole = all(isinstance(key, ast.Slice) and _is_all(key) for key in others)
+        first = keys[0]
+        if len(by_tensor) == 1 and is_whole:
+            axis = by_tensor[0]
+            places = self.places(keys[axis])
+            return _Part(self.guarded(node, lambda: x.apply("take", places, axis=axis)))
+        is_each = len(keys) == 2 and x.ndim == 2 and isinstance(first, ast.Call)
+        if is_each and isinstance(first, ast.Call) and ast.unparse(first.func) in _COUNTED:
+            places = self.places(keys[1])
+            value, gone = self.taken(node, x, places, {"axis": -1})
+            return _Part(value, gone)
+        raise self.wrong(
+            node,
+            "names places by tensors and otherwise",
+            "write take(x, places, axis=1), or take_along(x, places, axis=1)",
+        )
+
+    def places(self, node: ast.expr) -> Value:
+        """Read whole numbers, as the operators that look up take them."""
+        value = self.tensor(node, self.read(node))
+        is_other = "int" in value.dtype and value.dtype != "int32"
+        return value.astype("int32") if is_other else value
+
+    def without_gone(self, part: _Part) -> _Part:
+        """Return a value without the axes that reductions have taken away."""
+        value = part.value
+        if not part.gone or not isinstance(value, Value):
+            return part
+        rank = value.ndim
+        kept = [e for axis, e in enumerate(value.shape) if axis - rank not in part.gone]
+        return _Part(value.reshape(*kept))
+
+    def word(self, node: ast.Call, name: str) -> _Part:
+        """Read a function of `WORDS`: of tensors, then of numbers that are written out."""
+        named = [str(each.arg) for each in node.keywords]
+        self.guarded(node, lambda: arguments_of(name, len(node.args), named))
+        part = self.read(node.args[0])
+        settings = {str(each.arg): self.literal(each.value) for each in node.keywords}
+        rest = [
+            self.read(each).value if self.is_tensor(each) else self.literal(each)
+            for each in node.args[1:]
+        ]
+        axis = settings.get("axis", rest[0] if rest else None)
+        if name == "unsqueeze" and part.gone:
+            rank = self.tensor(node, part).ndim
+            # An axis that a reduction has taken away is put back where it was.
+            back = axis if isinstance(axis, int) else 0
+            back = back if back < 0 else back - rank + len(part.gone) - 1
+            if len(part.gone) == 1 and back in part.gone:
+                return _Part(part.value)
+        if name == "squeeze":
+            x = self.tensor(node, part)
+            # It stays until the end, as an axis that a reduction takes away.
+            if isinstance(axis, int) and is_one(x.shape[self.guarded(node, lambda: axis % x.ndim)]):
+                return _Part(x, part.gone | {axis % x.ndim - x.ndim})
+        part = self.without_gone(part)
+        x = self.tensor(node, part)
+        return _Part(self.guarded(node, lambda: WORDS[name](x, *rest, **settings)))
 
     def key(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Tuple):
@@ -303,6 +533,9 @@ class _Reader:
         """Return a value that is written out; numbers may be computed of named sizes."""
         if isinstance(node, ast.Tuple | ast.List):
             return tuple(self.literal(each) for each in node.elts)
+        if any(isinstance(each, ast.FloorDiv) for each in ast.walk(node)):
+            self.divides = True
+            node = _Undivided().visit(copy.deepcopy(node)) if self.is_whole else node
         try:
             return computed_size(node, self.size)
         except (KeyError, ValueError, ArithmeticError):
@@ -333,6 +566,8 @@ class _Reader:
             raise self.wrong(node, "is not part of the formula language", "call functions by name")
         if node.func.id == "gradient":
             return self.gradient(node)
+        if node.func.id in WORDS and node.args:
+            return self.word(node, node.func.id)
         name = _ALIASES.get(node.func.id, node.func.id)
         if name in ("max", "min") and len(node.args) == 2:
             name = {"max": "maximum", "min": "minimum"}[name]
@@ -344,6 +579,8 @@ class _Reader:
             near = difflib.get_close_matches(name, known, n=2)
             cure = f"did you mean {' or '.join(near)}?" if near else "docs/operators.md lists them"
             raise self.wrong(node, "calls no operator of the compiler", _CURES.get(name, cure))
+        if name == "dropout" and (share := self.given_share(node)) is not None:
+            return share
         settings = {str(each.arg): self.literal(each.value) for each in node.keywords}
         positional = list(node.args)
         if row.arity is not None and len(positional) > row.arity:
@@ -361,11 +598,30 @@ class _Reader:
         parts = [self.read(each) for each in self.listed(row.arity, positional)]
         return self.combine(node, name, parts, settings)
 
+    def given_share(self, node: ast.Call) -> _Part | None:
+        """Return a dropout whose share is a number of the launch; None for any other."""
+        named = {str(each.arg): each.value for each in node.keywords}
+        share = node.args[2] if len(node.args) == 3 else named.get("p")
+        kinds = {attribute.name: attribute.kind for attribute in self.attributes}
+        if not isinstance(share, ast.Name) or kinds.get(share.id) != "float":
+            return None
+        x = self.tensor(node, self.read(node.args[0]))
+        p, seed = self.read(share).value, self.read(node.args[1]).value
+        stream = self.literal(named["stream"]) if "stream" in named else 0
+
+        def apply() -> Value:
+            random = self.builder.apply("random_uniform", seed, shape=x.shape, stream=stream)
+            return random.apply("greater", p).apply("where", _single(x) / (1.0 - p), 0.0)
+
+        return _Part(self.guarded(node, apply))
+
     def gradient(self, node: ast.Call) -> _Part:
         """Read `gradient(formula, given, x)`: the gradient with respect to the input `x` of what
         depends on the formula with the gradient `given`."""
         if len(node.args) != 3 or node.keywords or not isinstance(node.args[2], ast.Name):
             raise self.wrong(node, "takes a formula, its gradient and the name of an input")
+        # Its sizes may be divided inside.
+        self.divides = True
         name = "y"
         while f"grad_{name}" in self.known:
             name += "_"
@@ -414,6 +670,8 @@ class _Reader:
         if not makes and not any(isinstance(part.value, Value) for part in parts):
             return _Part(self.number(node, name, parts, given))
         row = OPERATORS[name]
+        if row.kind == "elementwise" and any(part.gone for part in parts):
+            parts = self.of_one_rank(parts)
         gone: frozenset[int] = frozenset()
         keeps = bool(given.get("keepdims", False))
         if row.kind == "reduction" or name in ("argmax", "argmin"):
@@ -427,7 +685,7 @@ class _Reader:
         elif row.kind in _COMPUTED or len(_floats(operands)) > 1:
             operands = [_single(each) for each in operands]
         if name == "take_along" and len(operands) == 2:
-            value = self.guarded(node, lambda: self.taken(*operands, **given))
+            value, gone = self.taken(node, operands[0], operands[1], given)
         else:
             value = self.guarded(node, lambda: self.builder.apply(name, *operands, **given))
         if row.kind == "elementwise":
@@ -450,17 +708,38 @@ class _Reader:
             gone = parts[0].gone | (frozenset() if keeps else reduced)
         return _Part(value, gone)
 
-    def taken(self, x: Any, places: Any, **given: Any) -> Value:
+    def taken(
+        self, node: ast.expr, x: Any, places: Any, given: Mapping[str, Any]
+    ) -> tuple[Value, frozenset[int]]:
         """Return `take_along`; where the places lack its axis there is one for each line, and the
         result lacks it, too."""
         is_line = isinstance(x, Value) and isinstance(places, Value) and places.ndim == x.ndim - 1
         axis = given.get("axis")
-        if not is_line or not isinstance(axis, int) or not -x.ndim <= axis < x.ndim:
-            return self.builder.apply("take_along", x, places, **given)
-        at = axis % x.ndim
-        shape = places.shape
-        column = places.reshape(*shape[:at], 1, *shape[at:])
-        return self.builder.apply("take_along", x, column, **given).reshape(*shape)
+        gone: frozenset[int] = frozenset()
+        if is_line and isinstance(axis, int) and -x.ndim <= axis < x.ndim:
+            at = axis % x.ndim
+            places = places.reshape(*places.shape[:at], 1, *places.shape[at:])
+            gone = frozenset({at - x.ndim})
+        return self.guarded(
+            node, lambda: self.builder.apply("take_along", x, places, **given)
+        ), gone
+
+    def of_one_rank(self, parts: Sequence[_Part]) -> Sequence[_Part]:
+        """Return operands of which those that lack axes lack them for good where another operand
+        has the very shape that is left: of N means over a row, and N numbers."""
+        plain = [p.value for p in parts if not p.gone and isinstance(p.value, Value)]
+        highest = max((x.ndim for x in plain), default=0)
+        found = []
+        for part in parts:
+            value = part.value
+            if isinstance(value, Value) and part.gone and 0 < highest < value.ndim:
+                rank = value.ndim
+                left = [e for at, e in enumerate(value.shape) if at - rank not in part.gone]
+                others = [x.shape for x in plain if x.ndim == highest]
+                if len(left) == highest and any(all(map(same, left, s)) for s in others):
+                    part = self.without_gone(part)
+            found.append(part)
+        return found
 
     def number(
         self,

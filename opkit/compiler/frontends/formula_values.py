@@ -7,7 +7,9 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from ..ir import Attribute, computed_size
+from opkit.errors import UsageError
+
+from ..ir import Attribute, Dimension, computed_dimension, computed_size, evaluate
 from ..ops import joined_arrays, split_array
 from ..passes import in_equal_form
 from ..tracing import TensorSpec
@@ -68,24 +70,19 @@ def evaluate_formulas(
     narrowed = [name for name in wide if (dtypes or {}).get(name) == "int64"]
     for name in narrowed:
         _check_narrow(name, wide[name])
-    specs = [TensorSpec(name, tuple(a.shape), types[name]) for name, a in wide.items()]
+    specs, sizes = _specs(wide, types, {} if lists else all_axes)
     given = dict(attributes or {})
     rows = [Attribute(name, _KIND_OF.get(type(v), "float"), v) for name, v in given.items()]
     wanted = [FormulaOutput(name, text, types.get(name, "")) for name, text in outputs.items()]
-    sizes: dict[str, int] = {}
-    for name, each in all_axes.items():
-        # "..." is first, and stands for what the others leave.
-        for axis, extent in zip(reversed(each), reversed(wide[name].shape), strict=False):
-            if isinstance(axis, str) and axis.isidentifier():
-                sizes[axis] = extent
-    graph = formula_graph("formula", specs, wanted, rows, sizes=sizes, narrowed=narrowed)
+    named = {} if sizes else _named_sizes(wide, all_axes)
+    graph = formula_graph("formula", specs, wanted, rows, sizes=named, narrowed=narrowed)
     graph = in_equal_form(graph, fast_math=True) if fast_math else graph
     found: dict[str, Any] = {
         name: array if array.dtype == types[name] else array.astype(types[name])
         for name, array in wide.items()
     }
     with np.errstate(all="ignore"):
-        apply_nodes(graph, found, given, {})
+        apply_nodes(graph, found, given, sizes)
     first = next((name for name in arrays if name in lists), "")
     results = tuple(
         split_array(found[tensor], arrays[first], all_axes[first])
@@ -94,6 +91,49 @@ def evaluate_formulas(
         for name, tensor in graph.outputs
     )
     return results[0] if len(results) == 1 else results
+
+
+def _specs(
+    arrays: Mapping[str, Any], types: Mapping[str, str], axes: Mapping[str, Sequence[str | int]]
+) -> tuple[list[TensorSpec], dict[str, int]]:
+    """Return the inputs as the formulas' graph has them, and its named sizes.
+
+    With the names of their axes what fits is what the names say, as in the kernel: another axis may
+    happen to be as long. Without them, and where arrays do not fit them, axes are their lengths.
+    """
+    plain = [TensorSpec(name, tuple(a.shape), types[name]) for name, a in arrays.items()]
+    if axes.keys() != arrays.keys():
+        return plain, {}
+    shapes: dict[str, tuple[Dimension, ...]] = {}
+    for name, each in axes.items():
+        rest = arrays[name].ndim - len(each) + 1
+        lead = [f"leading{at}" for at in range(rest, 0, -1)] if each[:1] == ("...",) else []
+        own = [*lead, *(axis for axis in each if axis != "...")]
+        shapes[name] = tuple(a if isinstance(a, int) else computed_dimension(a) for a in own)
+    sizes: dict[str, int] = {}
+    for name, shape in shapes.items():
+        for extent, length in zip(shape, arrays[name].shape, strict=False):
+            if not isinstance(extent, int) and extent.is_Symbol:
+                sizes.setdefault(str(extent), length)
+    try:
+        wanted = {n: tuple(evaluate(e, sizes) for e in shape) for n, shape in shapes.items()}
+    except UsageError:
+        return plain, {}
+    if any(arrays[name].shape != shape for name, shape in wanted.items()):
+        return plain, {}
+    return [TensorSpec(name, shape, types[name]) for name, shape in shapes.items()], sizes
+
+
+def _named_sizes(
+    arrays: Mapping[str, Any], axes: Mapping[str, Sequence[str | int]]
+) -> dict[str, int]:
+    """Return the lengths of named axes; `...` is first, and stands for what the others leave."""
+    return {
+        axis: extent
+        for name, each in axes.items()
+        for axis, extent in zip(reversed(each), reversed(arrays[name].shape), strict=False)
+        if isinstance(axis, str) and axis.isidentifier()
+    }
 
 
 def _check_narrow(name: str, array: Any) -> None:
@@ -110,6 +150,8 @@ _SQUARE_LIMIT = 8
 # Elements of an input that lengths beside a named size make large: four times those of the largest
 # main shape.
 _MOST_ELEMENTS = 1 << 22
+# By how much a size grows at most to be a multiple.
+_MOST_STEPS = 4096
 
 
 def shapes_at(
@@ -119,6 +161,7 @@ def shapes_at(
     least: int = 0,
     sizes: Mapping[str, int] | None = None,
     squares: Sequence[Sequence[str]] = (),
+    multiples: Mapping[str, str] | None = None,
 ) -> dict[str, tuple[int, ...]]:
     """Return a shape for each input whose axes have names, at a main shape.
 
@@ -134,6 +177,7 @@ def shapes_at(
         least: what no size is below.
         sizes: what single sizes are not below.
         squares: the axes of outputs that have a name twice.
+        multiples: what must be a multiple of what, each computed of sizes; sizes grow until it is.
     """
     floors = dict(sizes or {})
     all_axes = [axis for each in axes.values() for axis in each]
@@ -150,7 +194,9 @@ def shapes_at(
             return leading
         if isinstance(axis, int):
             return (axis,)
-        return (computed_size(ast.parse(axis, mode="eval").body, found.__getitem__),)
+        # Sizes that are divided without a rest become multiples last.
+        text = axis.replace("//", "/").replace("/", "//")
+        return (computed_size(ast.parse(text, mode="eval").body, found.__getitem__),)
 
     def of(each: Sequence[str | int]) -> tuple[int, ...]:
         return tuple(extent for axis in each for extent in extents(axis))
@@ -166,4 +212,23 @@ def shapes_at(
             fixed = math.prod(axis for axis in each if isinstance(axis, int))
             lowest = max(1, least, floors.get(names[0], 0))
             found[names[0]] = max(lowest, found[names[0]] // fixed)
+    for total, part in (multiples or {}).items():
+        _grow(found, leading, total, part)
     return {name: of(each) for name, each in axes.items()}
+
+
+def _grow(found: dict[str, int], leading: Sequence[int], total: str, part: str) -> None:
+    """Make sizes larger until one that is computed of them is a multiple of another."""
+    tree, divisor = (ast.parse(text, mode="eval").body for text in (total, part))
+    # What "..." stands for is its product; the sizes behind it fit by themselves.
+    known = {"leading": math.prod(leading), **found}
+    read = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    # Of several the last axis grows: there is most to see along it.
+    for name in [each for each in reversed(found) if each in read]:
+        start = found[name]
+        for more in range(_MOST_STEPS):
+            sizes = {**known, name: start + more}
+            by = computed_size(divisor, sizes.__getitem__)
+            if by and computed_size(tree, sizes.__getitem__) % by == 0:
+                found[name] = start + more
+                return

@@ -61,7 +61,8 @@ def step_size(tensor: str) -> Dimension:
 
 
 def computed_dimension(text: str) -> Dimension:
-    """Return a size that is written as a name, or computed of names by `+ - * //`."""
+    """Return a size that is written as a name, or computed of names by `+ - * //`, and by `/` of
+    multiples."""
     if text.isidentifier():
         return dimension(text)
     found: Dimension = computed_size(ast.parse(text, mode="eval").body, dimension)
@@ -69,10 +70,10 @@ def computed_dimension(text: str) -> Dimension:
 
 
 def computed_size(node: ast.expr, size_of: Callable[[str], Any]) -> Any:
-    """Return what an expression of names, whole numbers and `+ - * //` is.
+    """Return what an expression of names, whole numbers, `+ - * //`, and `/` of multiples is.
 
     Raises:
-        ValueError: it is made of something else.
+        ValueError: it is made of something else, or `/` leaves a rest.
         KeyError: what `size_of` raises for a name.
     """
     if isinstance(node, ast.Constant) and type(node.value) is int:
@@ -87,9 +88,18 @@ def computed_size(node: ast.expr, size_of: Callable[[str], Any]) -> Any:
     raise ValueError(f'"{ast.unparse(node)}" is no size')
 
 
+def _whole_quotient(left: Any, right: Any) -> Any:
+    """Return a size divided by another, of which it is a multiple."""
+    if not isinstance(left, int) or not isinstance(right, int):
+        return quotient(left, right)
+    if right == 0 or left % right:
+        raise ValueError(f"{left} is no multiple of {right}")
+    return left // right
+
+
 _OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
     **{ast.Add: operator.add, ast.Sub: operator.sub},
-    **{ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv},
+    **{ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv, ast.Div: _whole_quotient},
 }
 
 

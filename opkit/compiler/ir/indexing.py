@@ -131,5 +131,7 @@ def _bounds(key: slice, extent: Dimension) -> tuple[Dimension, Dimension, int]:
 
 def _from_begin(bound: Dimension, extent: Dimension) -> Dimension:
     """Return where a bound is, counted from the axis' begin."""
+    if not isinstance(bound, int) and bound.is_Integer:
+        bound = int(bound)
     is_below = bound < 0 if isinstance(bound, int) else bound.is_nonpositive
     return bound + extent if is_below else bound

@@ -307,7 +307,9 @@ def _mean(x: Value, axis: Any, keepdims: bool) -> Value:
     from ..ir import product
 
     count = product(x.shape[at] for at in axes)
-    inverse = 1.0 / float(count) if isinstance(count, int) else 1.0 / x.builder.extent(count)
+    # The mean of no elements is no number: 0 x inf.
+    inverse: Any = 1.0 / count if isinstance(count, int) and count else math.inf
+    inverse = inverse if isinstance(count, int) else 1.0 / x.builder.extent(count)
     if not is_floating(x.dtype):
         x = x.astype("float32")
     return _without(x.sum(axis=axis, keepdims=True) * inverse, axes, keepdims)

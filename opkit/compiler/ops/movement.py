@@ -81,7 +81,8 @@ def _sliced(tensors: Sequence[Tensor], settings: Settings) -> Shape:
         shape[axis] = -(-(stop - start) // settings["step"])
     else:
         # Written so that the rules of an operator's shapes can say it.
-        shape[axis] = (stop - start + settings["step"] - 1) // settings["step"]
+        step = settings["step"]
+        shape[axis] = stop - start if step == 1 else (stop - start + step - 1) // step
     return tuple(shape)
 
 

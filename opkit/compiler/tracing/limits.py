@@ -1,5 +1,5 @@
 """What a program asks of the sizes that have names: that slices lie within their axes, that lines
-fit what sorts them."""
+fit what sorts them, that what is cut into equal parts is a multiple of them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,16 @@ class SizeLimit:
     """The smallest value of that size."""
     is_exact: bool = False
     """Whether it is so for all sizes; else for those that were tried."""
+    total: Dimension = 0
+    """What must be a multiple of `divisor`; 0 where nothing must."""
+    divisor: Dimension = 1
     location: Location | None = None
     """The line that asks for it first."""
+
+    @property
+    def wanted(self) -> str:
+        """What is expected of which size, for messages."""
+        return f"a multiple of {self.divisor}" if self.divisor != 1 else "0 or more"
 
 
 _PLACED = ("take", "take_along", "put_along")
@@ -44,6 +52,8 @@ def size_limits(graph: Graph, *, of_sorting: bool = True) -> tuple[SizeLimit, ..
     """
     found: dict[str, SizeLimit] = {}
     for node in graph.nodes:
+        for limit in _multiples(node):
+            found.setdefault(str(limit.rest), replace(limit, location=node.location))
         asked = [rest for rest in _rests(graph, node) if not _holds(rest)]
         asked += [rest for rest in _rests_of_empty(graph, node) if not _holds_for_none(rest)]
         if of_sorting and node.operator in ("sort", "argsort"):
@@ -52,6 +62,18 @@ def size_limits(graph: Graph, *, of_sorting: bool = True) -> tuple[SizeLimit, ..
             if str(rest) not in found:
                 found[str(rest)] = replace(_limit(rest), location=node.location)
     return tuple(found.values())
+
+
+def _multiples(node: Node) -> Iterator[SizeLimit]:
+    """Yield what must be multiples, for a result to have whole numbers of elements."""
+    import sympy
+
+    for extent in node.output.shape:
+        if isinstance(extent, int):
+            continue
+        total, divisor = sympy.fraction(sympy.together(extent))
+        if divisor != 1:
+            yield SizeLimit(-sympy.Mod(total, divisor), total=total, divisor=divisor)
 
 
 def _line(graph: Graph, node: Node) -> Dimension:

@@ -57,12 +57,16 @@ def _function(spec: OpSpec) -> str:
     least = ", least=1" if reduces(spec) else ""
     graph = compiler.expand(formula_graph_of(spec, 0))
     floors: dict[str, int] = {}
+    multiples: dict[str, str] = {}
     for limit in compiler.size_limits(graph):
-        if limit.size:
+        if limit.total != 0:
+            multiples[str(limit.total)] = str(limit.divisor)
+        elif limit.size:
             floors[limit.size] = max(floors.get(limit.size, 0), limit.least)
     least += f", sizes={json.dumps(floors)}" if floors else ""
     squares = _squares(spec, graph)
     least += f", squares={squares!r}" if squares else ""
+    least += f", multiples={json.dumps(multiples)}" if multiples else ""
     return "\n".join(
         [
             f"def {spec.name}({parameters}):",
@@ -74,7 +78,7 @@ def _function(spec: OpSpec) -> str:
             f"        {{{', '.join(arrays)}}},",
             f"        {{{', '.join(given)}}},",
             f"        {json.dumps(whole)},",
-            *([f"        {{{', '.join(axes)}}},"] if lists or _names_axes(spec) else []),
+            *([f"        {{{', '.join(axes)}}},"] if lists or _needs_axes(spec, graph) else []),
             *([f"        lists={json.dumps(lists)},"] if lists else []),
             *(["        fast_math=True,"] if spec.fast_math else []),
             "    )",
@@ -99,8 +103,13 @@ def _squares(spec: OpSpec, graph: compiler.Graph) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(row for row in rows if len(set(row)) < len(row)))
 
 
-def _names_axes(spec: OpSpec) -> bool:
-    """Return whether a formula says an axis by its name."""
+def _needs_axes(spec: OpSpec, graph: compiler.Graph) -> bool:
+    """Return whether the names of axes say more than their lengths: a formula says one, or a value
+    that lacks one stands beside an input that does."""
+    ranks = {len(tensor.shape) for tensor in graph.inputs if tensor.shape}
+    kinds = {compiler.OPERATORS[node.operator].kind for node in graph.nodes}
+    if len(ranks) > 1 and kinds & {"reduction", "index", "line"}:
+        return True
     names = {axis for tensor in spec.inputs for axis in tensor.axes or ()}
     return any(
         isinstance(node, ast.Name) and node.id in names

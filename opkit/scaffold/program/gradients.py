@@ -176,9 +176,11 @@ def _axes(spec: OpSpec, shape: Sequence[object]) -> tuple[str | int, ...] | None
 def _size_text(extent: Any) -> str | None:
     """Return a size as an axis of an input says it; None where it cannot."""
     try:
-        return compiler.extent_text(extent, {str(each): str(each) for each in extent.free_symbols})
+        text = compiler.extent_text(extent, {str(each): str(each) for each in extent.free_symbols})
     except KeyError:
         return None
+    # A quotient without a rest is another size than one that is rounded down.
+    return text if "floor" in str(extent) else text.replace("//", "/")
 
 
 def _depends(graph: compiler.Graph, output: str, inputs: set[str]) -> bool:

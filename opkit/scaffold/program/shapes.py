@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 from dataclasses import replace
 from typing import Any
 
 from opkit import compiler
 from opkit.errors import SpecError
-from opkit.scaffold.formula import formula_graph_of
+from opkit.scaffold.formula import formula_graph_of, leading_size
 from opkit.schema import OpSpec, ShapeRule, TensorSpec
 
 __all__ = ["with_shapes"]
@@ -59,37 +60,15 @@ def _rule(spec: OpSpec, graph: compiler.Graph, index: int, shape: tuple[Any, ...
             return ShapeRule("same", (tensor.name,), text=f"same({tensor.name})")
     if any("..." in (tensor.axes or ()) for tensor in spec.inputs if not tensor.is_list):
         return _reduced(spec, graph, index, shape)
-    places: dict[str, tuple[str, str]] = {}
-    for given, tensor in zip(spec.inputs, graph.inputs, strict=True):
-        for axis, extent in enumerate(tensor.shape):
-            text = _axis_text(given, axis)
-            if text is not None and not isinstance(extent, int):
-                places.setdefault(str(extent), (tensor.name, text))
-    symbols = [
-        str(symbol)
-        for extent in shape
-        if not isinstance(extent, int)
-        for symbol in sorted(extent.free_symbols, key=str)
-    ]
-    if any(symbol not in places for symbol in symbols):
-        raise _none(spec, index, "it is that of all tensors of a list together")
-    read = dict.fromkeys(places[symbol][0] for symbol in symbols)
-    texts = {name: text for name, (_, text) in places.items()}
-    try:
-        dims = tuple(compiler.extent_text(extent, texts) for extent in shape)
-    except KeyError as err:
-        raise _none(
-            spec, index, f"its extent {err.args[0]} is no sum, product or quotient"
-        ) from err
-    return ShapeRule("dims", tuple(read), dims=dims, text=dims)
+    return _dims(spec, graph, index, shape)
 
 
 def _axis_text(tensor: TensorSpec, axis: int) -> str | None:
     """Return how a rule says the length of an axis that the formulas see; None where no single
     tensor has it."""
-    if not tensor.is_list:
-        return f"{tensor.name}[{axis}]"
     axes = tensor.axes or ()
+    if not tensor.is_list and axes[:1] != ("...",):
+        return f"{tensor.name}[{axis}]"
     if axes[:1] == ("...",):
         return f"{tensor.name}[{axis - len(axes)}]" if axis else None
     return f"{tensor.name}[{axis - 1}]" if axis else f"len({tensor.name})"
@@ -114,7 +93,60 @@ def _reduced(spec: OpSpec, graph: compiler.Graph, index: int, shape: tuple[Any, 
                         text = f"reduce({tensor.name}, axis={last}, keepdims={keepdims})".lower()
                         options: dict[str, Any] = {"axis": last, "keepdims": keepdims}
                         return ShapeRule("reduce", (tensor.name,), options, text=text)
-    raise _none(spec, index, 'with "..." an output has an input\'s shape, or that less some axes')
+    leading = compiler.computed_dimension(leading_size(spec))
+    if not shape and not _counts_axes(spec.outputs[index].formula or ""):
+        return _dims(spec, graph, index, shape)
+    first = next(t for t in spec.inputs if (t.axes or ())[:1] == ("...",))
+    if shape[:1] == (leading,) and not any(leading in _symbols(extent) for extent in shape[1:]):
+        rest = _dims(spec, graph, index, shape[1:])
+        count = len(first.axes or ()) - 1
+        if count:
+            dims = (f"{first.name}[:-{count}]", *rest.dims)
+            tensors = tuple(dict.fromkeys([first.name, *rest.tensors]))
+            return ShapeRule("dims", tensors, dims=dims, text=dims)
+    raise _none(spec, index, 'with "..." the axes that it stands for come first, or not at all')
+
+
+def _counts_axes(formula: str) -> bool:
+    """Whether a formula names an axis by its number from the first, which "..." moves."""
+    return any(
+        isinstance(node, ast.keyword)
+        and node.arg == "axis"
+        and any(isinstance(n, ast.Constant) for n in ast.walk(node.value))
+        and "-" not in ast.unparse(node.value)
+        for node in ast.walk(ast.parse(formula.strip(), mode="eval"))
+    )
+
+
+def _symbols(extent: Any) -> frozenset[Any]:
+    return frozenset() if isinstance(extent, int) else frozenset(extent.free_symbols)
+
+
+def _dims(spec: OpSpec, graph: compiler.Graph, index: int, shape: tuple[Any, ...]) -> ShapeRule:
+    """Return the rule that says each dimension."""
+    places: dict[str, tuple[str, str]] = {}
+    for given, tensor in zip(spec.inputs, graph.inputs, strict=True):
+        for axis, extent in enumerate(tensor.shape):
+            text = _axis_text(given, axis)
+            if text is not None and not isinstance(extent, int):
+                places.setdefault(str(extent), (tensor.name, text))
+    symbols = [
+        str(symbol)
+        for extent in shape
+        if not isinstance(extent, int)
+        for symbol in sorted(extent.free_symbols, key=str)
+    ]
+    if any(symbol not in places for symbol in symbols):
+        raise _none(spec, index, "it is that of all tensors of a list together")
+    read = dict.fromkeys(places[symbol][0] for symbol in symbols)
+    texts = {name: text for name, (_, text) in places.items()}
+    try:
+        dims = tuple(compiler.extent_text(extent, texts) for extent in shape)
+    except KeyError as err:
+        raise _none(
+            spec, index, f"its extent {err.args[0]} is no sum, product or quotient"
+        ) from err
+    return ShapeRule("dims", tuple(read), dims=dims, text=dims)
 
 
 def _none(spec: OpSpec, index: int, why: str) -> SpecError:

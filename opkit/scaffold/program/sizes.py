@@ -39,7 +39,16 @@ def limit_statements(variant: Variant) -> tuple[str, ...]:
     lines: list[str] = []
     names = {n: compiler.size_parameter(n) for n in compiler.sizes_of(variant.stages.fused)}
     for limit in compiler.size_limits(variant.stages.graph):
-        if limit.is_exact:
+        if limit.total != 0:
+            total, part = (compiler.extent_cpp(e, names) for e in (limit.total, limit.divisor))
+            text = f'"{limit.total} is %ld, expected {limit.wanted}", static_cast<long>({total})'
+            known = (
+                ""
+                if isinstance(limit.divisor, int) or limit.divisor.is_Integer
+                else (f"({part}) == 0 || ")
+            )
+            lines += _refused(f"{known}({total}) % ({part}) != 0", text)
+        elif limit.is_exact:
             value, least = names[limit.size], limit.least
             text = f'"{limit.size} is %ld, expected {least} or more", static_cast<long>({value})'
             lines += _refused(f"{value} < {least}", text)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from opkit.errors import UsageError
+
 from ...ir import Graph, Tensor, evaluate, is_floating
 
 __all__ = ["shifts_of"]
 
 _EXTENT = 5
 """Of every named size, where a program is tried on numbers."""
+_MULTIPLES = (6, 8, 12, 16, 24, 30, 32, 48, 64)
+"""Where that is no multiple of what parts of it are."""
 _LARGEST = 10**6
 """Elements of a tensor that is worth trying."""
 _TRIED = (0.25, 1.0, 1.75)
@@ -29,17 +33,32 @@ def shifts_of(graph: Graph) -> list[str]:
     names = [name for name in names if is_floating(graph.tensors[name].dtype)]
     if not names:
         return []
-    sizes = {
-        str(symbol): _EXTENT
+    symbols = {
+        str(symbol)
         for tensor in graph.inputs
         for extent in tensor.shape
         if not isinstance(extent, int)
         for symbol in extent.free_symbols
     }
+    tried = (dict.fromkeys(symbols, extent) for extent in (_EXTENT, *_MULTIPLES))
+    sizes = next((each for each in tried if _fits(graph, each)), None)
+    if sizes is None:
+        return []
     shapes = {t.name: tuple(evaluate(e, sizes) for e in t.shape) for t in graph.inputs}
     if any(_elements(shape) > _LARGEST for shape in shapes.values()):
         return []
     return [name for name in names if _is_shift(graph, name, shapes, sizes)]
+
+
+def _fits(graph: Graph, sizes: Mapping[str, int]) -> bool:
+    """Whether every extent is a whole number: what is cut into equal parts is a multiple."""
+    try:
+        for tensor in (*graph.inputs, *(node.output for node in graph.nodes)):
+            for extent in tensor.shape:
+                evaluate(extent, sizes)
+    except UsageError:
+        return False
+    return True
 
 
 def _elements(shape: tuple[int, ...]) -> int:

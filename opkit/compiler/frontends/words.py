@@ -1,0 +1,185 @@
+"""Functions of formulas that are made of the table's operators, for which one must know how many
+axes their operands have: those of PyTorch and NumPy by which tensors are given another shape."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from opkit.errors import UsageError
+
+from ..ir import Dimension, Shape, Value, is_one, normal_axes, product, same, shape_text
+
+__all__ = ["WORDS", "Word", "arguments_of", "as_shape"]
+
+Word = Callable[..., Value]
+
+
+def _axis(x: Value, axis: Any, more: int = 0) -> int:
+    return normal_axes(axis, x.ndim + more)[0]
+
+
+def _unsqueeze(x: Value, axis: int) -> Value:
+    at = _axis(x, axis, 1)
+    return x.reshape(*x.shape[:at], 1, *x.shape[at:])
+
+
+def _squeeze(x: Value, axis: Any = None) -> Value:
+    axes = [at for at, extent in enumerate(x.shape) if is_one(extent)]
+    if axis is not None:
+        axes = list(normal_axes(axis, x.ndim))
+        wide = [at for at in axes if not is_one(x.shape[at])]
+        if wide:
+            raise UsageError(f"axis {wide[0]} has {x.shape[wide[0]]} elements, not 1")
+    return x.reshape(*(extent for at, extent in enumerate(x.shape) if at not in axes))
+
+
+def _flatten(x: Value, start_dim: int = 0, end_dim: int = -1) -> Value:
+    start, end = _axis(x, start_dim), _axis(x, end_dim)
+    return x.reshape(*x.shape[:start], product(x.shape[start : end + 1]), *x.shape[end + 1 :])
+
+
+def _unflatten(x: Value, axis: int, sizes: tuple[Dimension, ...]) -> Value:
+    at = _axis(x, axis)
+    return x.reshape(*x.shape[:at], *sizes, *x.shape[at + 1 :])
+
+
+def _swapaxes(x: Value, axis0: int, axis1: int) -> Value:
+    order = list(range(x.ndim))
+    first, second = _axis(x, axis0), _axis(x, axis1)
+    order[first], order[second] = order[second], order[first]
+    return x.apply("transpose", axes=tuple(order))
+
+
+def _expand(x: Value, shape: tuple[Dimension, ...]) -> Value:
+    rest = len(shape) - x.ndim
+    wide = tuple(
+        x.shape[at - rest] if isinstance(extent, int) and extent == -1 else extent
+        for at, extent in enumerate(shape)
+    )
+    return x.apply("broadcast_to", shape=wide)
+
+
+def _repeat(x: Value, counts: tuple[int, ...]) -> Value:
+    x = x.reshape(*(1,) * (len(counts) - x.ndim), *x.shape)
+    for axis, count in enumerate(counts):
+        if not is_one(count):
+            x = _repeated(x, count, axis, is_inner=False)
+    return x
+
+
+def _repeat_interleave(x: Value, repeats: Dimension, axis: int) -> Value:
+    return _repeated(x, repeats, _axis(x, axis), is_inner=True)
+
+
+def _repeated(x: Value, count: Dimension, axis: int, *, is_inner: bool) -> Value:
+    """Return a tensor with an axis repeated: each element, or the whole."""
+    before, (extent, *after) = x.shape[:axis], x.shape[axis:]
+    places = (extent, 1) if is_inner else (1, extent)
+    wide = (extent, count) if is_inner else (count, extent)
+    copies = x.reshape(*before, *places, *after).apply(
+        "broadcast_to", shape=(*before, *wide, *after)
+    )
+    return copies.reshape(*before, extent * count, *after)
+
+
+def _narrow(x: Value, axis: int, start: Dimension, length: Dimension) -> Value:
+    key = [slice(None)] * x.ndim
+    key[_axis(x, axis)] = slice(start, start + length)
+    return x[tuple(key)]
+
+
+def _select(x: Value, axis: int, index: int) -> Value:
+    key: list[Any] = [slice(None)] * x.ndim
+    key[_axis(x, axis)] = index
+    return x[tuple(key)]
+
+
+def _roll(x: Value, shift: int, axis: int) -> Value:
+    at = _axis(x, axis)
+    extent = x.shape[at]
+    cut = -shift if shift < 0 else extent - shift
+    ends = (_narrow(x, at, cut, extent - cut), _narrow(x, at, 0, cut))
+    return x.builder.apply("concat", *ends, axis=at)
+
+
+def _flip(x: Value, axis: int) -> Value:
+    at = _axis(x, axis)
+    places = x.builder.apply("arange", count=x.shape[at])
+    last = x.builder.extent(x.shape[at]).apply("cast", dtype="int32") - 1
+    return x.apply("take", last - places, axis=at)
+
+
+def _one_hot(x: Value, num_classes: int) -> Value:
+    classes = x.builder.apply("arange", count=num_classes)
+    return x[..., None].apply("equal", classes).apply("cast", dtype="int32")
+
+
+def _triangle(x: Value, diagonal: int, comparison: str) -> Value:
+    rows, columns = (x.builder.apply("arange", count=extent) for extent in x.shape[-2:])
+    is_kept = columns.apply(comparison, rows[:, None] + diagonal)
+    return is_kept.apply("where", x, 0.0 if "float" in x.dtype else 0)
+
+
+def _full_like(x: Value, value: float) -> Value:
+    return x.builder.constant(value, x.dtype).apply("broadcast_to", shape=x.shape)
+
+
+def _outer(x: Value, y: Value) -> Value:
+    return x[:, None] * y[None, :]
+
+
+def as_shape(x: Value, shape: Shape) -> Value:
+    """Return a value in the shape that a prototype says for it: axes of length 1 may be more or
+    fewer than it has.
+
+    Raises:
+        UsageError: it has another shape.
+    """
+    given, wanted = ([e for e in each if not is_one(e)] for each in (x.shape, shape))
+    if len(given) != len(wanted) or not all(map(same, given, wanted)):
+        raise UsageError(
+            f"is {shape_text(x.shape)}, and `shape` says {shape_text(shape)}",
+            help="leave `shape` out: the formula says it",
+        )
+    has_all = len(x.shape) == len(shape) and all(map(same, x.shape, shape))
+    return x if has_all else x.reshape(*shape)
+
+
+WORDS: Mapping[str, Word] = {
+    "expand": _expand,
+    "flatten": _flatten,
+    "flip": _flip,
+    "full_like": _full_like,
+    "narrow": _narrow,
+    "one_hot": _one_hot,
+    "ones_like": lambda x: _full_like(x, 1),
+    "outer": _outer,
+    "repeat": _repeat,
+    "repeat_interleave": _repeat_interleave,
+    "roll": _roll,
+    "select": _select,
+    "squeeze": _squeeze,
+    "swapaxes": _swapaxes,
+    "tril": lambda x, diagonal=0: _triangle(x, diagonal, "less_equal"),
+    "triu": lambda x, diagonal=0: _triangle(x, diagonal, "greater_equal"),
+    "unflatten": _unflatten,
+    "unsqueeze": _unsqueeze,
+    "with_shape": as_shape,
+    "zeros_like": lambda x: _full_like(x, 0),
+}
+
+
+def arguments_of(word: str, positional: int, named: list[str]) -> None:
+    """Check the arguments of a call.
+
+    Raises:
+        UsageError: there are too many or too few, or one has a name that is unknown.
+    """
+    signature = inspect.signature(WORDS[word])
+    try:
+        signature.bind(*(None,) * positional, **dict.fromkeys(named))
+    except TypeError as err:
+        takes = ", ".join(str(each) for each in signature.parameters)
+        raise UsageError(f"{err}", help=f"it takes {word}({takes})") from err
