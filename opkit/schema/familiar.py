@@ -30,8 +30,8 @@ _SPELLINGS = {
     **{"arctan": "atan", "arctan2": "atan2", "take_along_axis": "take_along", "amax": "max"},
     **{"amin": "min", "fabs": "abs", "index_select": "take", "permute": "transpose"},
     **{"view": "reshape", "rint": "round", "matrix_multiply": "matmul", "expand_dims": "unsqueeze"},
-    **{"swapdims": "swapaxes", "absolute": "abs", "einsum": "einsum", "tile": "repeat"},
-    **{"to": "astype", "type": "astype", "broadcast_to": "broadcast_to", "power": "pow"},
+    **{"swapdims": "swapaxes", "absolute": "abs", "tile": "repeat"},
+    **{"to": "astype", "type": "astype", "power": "pow"},
 }
 _KEYWORDS = {
     **{"dim": "axis", "keepdim": "keepdims", "dims": "axes", "eps": "epsilon", "ord": "p"},
@@ -119,6 +119,14 @@ def _is_axis(node: ast.expr) -> bool:
     return all(_number(each) is not None for each in parts)
 
 
+def _is_shape(node: ast.expr) -> bool:
+    """Whether an argument is lengths of axes: numbers, a list, `x.shape[-1:]`."""
+    is_list = isinstance(node, ast.List | ast.Tuple) or _is_axis(node)
+    return is_list or any(
+        isinstance(each, ast.Attribute) and each.attr == "shape" for each in ast.walk(node)
+    )
+
+
 def _is_of_modules(node: ast.expr, inputs: Mapping[str, object]) -> bool:
     """Whether an expression is `torch`, `torch.nn.functional`, `np` and the like."""
     while isinstance(node, ast.Attribute):
@@ -132,6 +140,7 @@ class _Words(ast.NodeTransformer):
         self.rules: dict[str, Callable[[ast.Call], ast.expr]] = {
             "take_along": self.picked,
             "gather": self.picked,
+            "take": self.rows,
             "linear": self.linear,
             "layer_norm": self.layer_norm,
             "group_norm": self.group_norm,
@@ -256,7 +265,7 @@ class _Words(ast.NodeTransformer):
     def rms_norm(self, node: ast.Call) -> ast.expr:
         args = node.args
         # PyTorch's normalized_shape: the last axis, whatever it is called.
-        if len(args) >= 2 and (_is_axis(args[1]) or isinstance(args[1], ast.List | ast.Tuple)):
+        if len(args) >= 2 and _is_shape(args[1]):
             args = [args[0], *args[2:]]
         parts = self.taken(ast.Call(node.func, args, node.keywords), "x", "weight", "epsilon")
         if parts is None or "x" not in parts:
@@ -365,6 +374,12 @@ class _Words(ast.NodeTransformer):
         settings.setdefault("axis", ast.UnaryOp(ast.USub(), ast.Constant(1)))
         return _call("take_along", *node.args, **settings)
 
+    def rows(self, node: ast.Call) -> ast.expr:
+        # PyTorch's index_select has the axis between the tensor and the places.
+        if len(node.args) == 3 and _number(node.args[1]) is not None:
+            node.keywords.append(ast.keyword("axis", node.args.pop(1)))
+        return node
+
     def linear(self, node: ast.Call) -> ast.expr:
         parts = self.taken(node, "x", "weight", "bias")
         if parts is None or not {"x", "weight"} <= parts.keys():
@@ -393,7 +408,7 @@ class _Words(ast.NodeTransformer):
     def layer_norm(self, node: ast.Call) -> ast.expr:
         args = node.args
         # PyTorch's normalized_shape: the last axis, whatever it is called.
-        if len(args) >= 2 and (_is_axis(args[1]) or isinstance(args[1], ast.List | ast.Tuple)):
+        if len(args) >= 2 and _is_shape(args[1]):
             args = [args[0], *args[2:]]
         call = ast.Call(node.func, args, node.keywords)
         parts = self.taken(call, "x", "weight", "bias", "epsilon")

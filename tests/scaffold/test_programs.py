@@ -535,6 +535,52 @@ def test_words_of_numpy_compute_what_numpy_does(formula: str, numpy: Any) -> Non
     assert np.allclose(evaluate_formulas(text, arrays, axes=axes), numpy(x, t, w))
 
 
+def _attention(scores: Any, value: Any) -> Any:
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ value
+
+
+@pytest.mark.parametrize(
+    ("settings", "scores"),
+    [
+        ("", lambda s, m: s / 2),
+        ("is_causal=True", lambda s, m: np.where(np.tri(5) > 0, s / 2, -np.inf)),
+        ("attn_mask=m", lambda s, m: s / 2 + m),
+        ("attn_mask=m > 0", lambda s, m: np.where(m > 0, s / 2, -np.inf)),
+        ("scale=3.0", lambda s, m: s * 3),
+    ],
+)
+def test_attention_is_read_by_its_name_in_torch(settings: str, scores: Any) -> None:
+    random = np.random.default_rng(1)
+    q, k, v = (random.normal(size=(2, 5, 4)) for _ in range(3))
+    m = np.eye(5) + np.where(random.normal(size=(5, 5)) > 0, 1.0, -1.0)
+    text = f"scaled_dot_product_attention(q, k, v, {settings})"
+    axes = {**dict.fromkeys("qkv", ("B", "S", "D")), "m": ("S", "S")}
+    found = evaluate_formulas({"y": text}, {"q": q, "k": k, "v": v, "m": m}, axes=axes)
+    assert np.allclose(found, _attention(scores(q @ k.swapaxes(-1, -2), m), v))
+
+
+@pytest.mark.parametrize("text", ["bsd,btd->bst", "bsd,btd->bts", "bsd,btd->st", "bsd,dn->bsn"])
+def test_einsum_of_two_tensors_is_a_product(text: str) -> None:
+    random = np.random.default_rng(2)
+    names = text.split("->")[0].split(",")
+    sizes = {"b": 2, "s": 3, "t": 5, "d": 4, "n": 6}
+    arrays = {
+        name: random.normal(size=[sizes[letter] for letter in letters])
+        for name, letters in zip("xw", names, strict=True)
+    }
+    found = evaluate_formulas({"y": f"einsum('{text}', x, w)"}, arrays)
+    assert np.allclose(found, np.einsum(text, *arrays.values()))
+    with pytest.raises(UsageError, match="a letter for each axis"):
+        evaluate_formulas({"y": "einsum('bd,bd->b', x, w)"}, arrays)
+
+
+def test_a_pad_may_be_written_as_in_torch() -> None:
+    x = np.ones((2, 3))
+    found = evaluate_formulas({"y": "pad(x, (1, 2))"}, {"x": x})
+    assert np.array_equal(found, np.pad(x, ((0, 0), (1, 2))))
+
+
 def test_the_gradient_of_a_mean_of_no_elements_has_none() -> None:
     # It divided by zero while the formula was read.
     arrays = {"gy": np.ones(()), "x": np.ones((0, 4))}

@@ -140,6 +140,11 @@ def test_what_has_no_parts_gives_nothing_a_name(line: str) -> None:
         ("F.l1_loss(x, w, reduction='none')", "abs(x - w)"),
         ("x.mean(-1, True)", "mean(x, axis=-1, keepdims=True)"),
         ("torch.bmm(x, w)", "x @ w"),
+        ("x.index_select(0, w)", "take(x, w, axis=0)"),
+        (
+            "F.layer_norm(x, x.shape[-1:])",
+            "(x - mean(x, axis=-1)) * rsqrt(mean((x - mean(x, axis=-1)) ** 2, axis=-1) + 1e-05)",
+        ),
         ("rms_norm(x, w, 1e-5)", "x * rsqrt(mean(x ** 2, axis=-1, keepdims=True) + 1e-05) * w"),
     ],
 )

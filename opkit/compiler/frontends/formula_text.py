@@ -33,7 +33,7 @@ from ..ir import (
 from ..ops import OPERATORS
 from ..passes import Rebuilder, formula_gradient, in_equal_form
 from ..tracing import GraphBuilder, TensorSpec
-from .words import WORDS, arguments_of
+from .words import ATTENTION, WORDS, arguments_of, einsum, flat_widths
 
 __all__ = ["FormulaOutput", "formula_graph"]
 
@@ -221,6 +221,16 @@ def _is_cut(node: ast.expr) -> TypeGuard[ast.Call]:
         and isinstance(node.func, ast.Name)
         and node.func.id in ("chunk", "split")
     )
+
+
+class _Replaced(ast.NodeTransformer):
+    """Puts expressions in the place of names."""
+
+    def __init__(self, known: Mapping[str, ast.expr]) -> None:
+        self.known = known
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.known.get(node.id, node)
 
 
 class _Undivided(ast.NodeTransformer):
@@ -485,6 +495,30 @@ class _Reader:
         is_other = "int" in value.dtype and value.dtype != "int32"
         return value.astype("int32") if is_other else value
 
+    def attention(self, node: ast.Call) -> _Part:
+        """Read PyTorch's scaled_dot_product_attention(query, key, value, attn_mask, is_causal)."""
+        names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale")
+        given = dict(zip(names, node.args, strict=False))
+        given |= {str(each.arg): each.value for each in node.keywords}
+        share = self.literal(given["dropout_p"]) if "dropout_p" in given else 0
+        if not {"query", "key", "value"} <= given.keys() <= set(names) or share:
+            raise self.wrong(node, "takes query, key, value, attn_mask, is_causal and scale")
+        query = self.tensor(node, self.read(given["query"]))
+        scores = f"query @ swapaxes(key, -2, -1) / sqrt({query.shape[-1]})"
+        if "scale" in given:
+            scores = "query @ swapaxes(key, -2, -1) * scale"
+        if "is_causal" in given and self.literal(given["is_causal"]):
+            # Keys after a query, counted from the first.
+            scores = f"where(triu(ones_like({scores}), 1) > 0, -inf, {scores})"
+        if "attn_mask" in given:
+            mask = self.tensor(node, self.read(given["attn_mask"]))
+            is_truth = mask.dtype == "bool"
+            scores = f"where(attn_mask, {scores}, -inf)" if is_truth else f"{scores} + attn_mask"
+        tree = ast.parse(ATTENTION.format(scores=scores), mode="eval").body
+        for each in ast.walk(tree):
+            ast.copy_location(each, node)
+        return self.read(_Replaced(given).visit(tree))
+
     def without_gone(self, part: _Part) -> _Part:
         """Return a value without the axes that reductions have taken away."""
         value = part.value
@@ -568,6 +602,12 @@ class _Reader:
             return self.gradient(node)
         if node.func.id in WORDS and node.args:
             return self.word(node, node.func.id)
+        if node.func.id == "scaled_dot_product_attention":
+            return self.attention(node)
+        if node.func.id == "einsum" and node.args:
+            text = self.literal(node.args[0])
+            values = [self.tensor(each, self.read(each)) for each in node.args[1:]]
+            return _Part(self.guarded(node, lambda: einsum(str(text), *values)))
         name = _ALIASES.get(node.func.id, node.func.id)
         if name in ("max", "min") and len(node.args) == 2:
             name = {"max": "maximum", "min": "minimum"}[name]
@@ -596,6 +636,9 @@ class _Reader:
                 )
             settings |= dict(zip(names, map(self.literal, extra), strict=False))
         parts = [self.read(each) for each in self.listed(row.arity, positional)]
+        if name == "pad" and "widths" in settings:
+            rank = self.tensor(node, parts[0]).ndim
+            settings["widths"] = flat_widths(settings["widths"], rank)
         return self.combine(node, name, parts, settings)
 
     def given_share(self, node: ast.Call) -> _Part | None:

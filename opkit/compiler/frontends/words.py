@@ -9,11 +9,13 @@ from typing import Any
 
 from opkit.errors import UsageError
 
-from ..ir import Dimension, Shape, Value, is_one, normal_axes, product, same, shape_text
+from ..ir import HALVES, Dimension, Shape, Value, is_one, normal_axes, product, same, shape_text
 
-__all__ = ["WORDS", "Word", "arguments_of", "as_shape"]
+__all__ = ["ATTENTION", "WORDS", "Word", "arguments_of", "as_shape", "einsum", "flat_widths"]
 
 Word = Callable[..., Value]
+ATTENTION = "softmax({scores}, axis=-1) @ value"
+"""PyTorch's attention in the language's words."""
 
 
 def _axis(x: Value, axis: Any, more: int = 0) -> int:
@@ -130,6 +132,57 @@ def _outer(x: Value, y: Value) -> Value:
     return x[:, None] * y[None, :]
 
 
+def einsum(text: str, *operands: Value) -> Value:
+    """Return `einsum("bhsd,bhtd->bhst", q, k)`: of one tensor what its axes give, of two a product
+    of matrices.
+
+    Raises:
+        UsageError: the text does not fit the operands, or asks for something else.
+    """
+    sides = text.replace(" ", "").split("->")
+    names = sides[0].split(",")
+    is_plain = len(sides) == 2 and all(len(set(each)) == len(each) for each in (*names, sides[1]))
+    fits = len(names) == len(operands) and all(
+        len(each) == x.ndim for each, x in zip(names, operands, strict=False)
+    )
+    if not is_plain or not fits or len(operands) not in (1, 2):
+        raise UsageError(
+            f'"{text}" does not fit', help='write "bik,bkj->bij", a letter for each axis'
+        )
+    out = sides[1]
+    if not set(out) <= set("".join(names)):
+        raise UsageError(f'"{text}" names an axis of the result that no operand has')
+    sums = []
+    for at, (own, x) in enumerate(zip(names, operands, strict=True)):
+        rest = set(out) | set(names[1 - at] if len(names) == 2 else "")
+        alone = tuple(axis for axis, letter in enumerate(own) if letter not in rest)
+        value = x
+        for axis in reversed(alone):
+            value = _squeeze(value.sum(axis=axis, keepdims=True), axis)
+        sums.append(("".join(each for each in own if each in rest), value))
+    if len(sums) == 1:
+        ((own, x),) = sums
+        return x.transpose(*(own.index(each) for each in out))
+    (left, a), (right, b) = sums
+    batch = [each for each in out if each in left and each in right]
+    rows = [each for each in left if each not in right]
+    columns = [each for each in right if each not in left]
+    inner = [each for each in left if each in right and each not in out]
+    extent = dict(zip(left, a.shape, strict=True)) | dict(zip(right, b.shape, strict=True))
+
+    def matrix(own: str, x: Value, first: list[str], last: list[str]) -> Value:
+        x = x.transpose(*(own.index(each) for each in (*batch, *first, *last)))
+        sizes = (product(extent[e] for e in part) for part in (first, last))
+        return x.reshape(*(extent[each] for each in batch), *sizes)
+
+    left_matrix, right_matrix = matrix(left, a, rows, inner), matrix(right, b, inner, columns)
+    dtype = "float32" if a.dtype in HALVES else None
+    joined = left_matrix.apply("matmul", right_matrix, dtype=dtype)
+    found = [*batch, *rows, *columns]
+    joined = joined.reshape(*(extent[each] for each in found))
+    return joined.transpose(*(found.index(each) for each in out))
+
+
 def as_shape(x: Value, shape: Shape) -> Value:
     """Return a value in the shape that a prototype says for it: axes of length 1 may be more or
     fewer than it has.
@@ -169,6 +222,16 @@ WORDS: Mapping[str, Word] = {
     "with_shape": as_shape,
     "zeros_like": lambda x: _full_like(x, 0),
 }
+
+
+def flat_widths(widths: Any, rank: int) -> Any:
+    """Return the widths of a pad as a pair for each axis, where they are PyTorch's: two numbers for
+    each axis from the last."""
+    is_flat = isinstance(widths, tuple) and len(widths) % 2 == 0 and len(widths) <= 2 * rank
+    if not is_flat or not all(isinstance(each, int) for each in widths):
+        return widths
+    pairs = [widths[at : at + 2] for at in range(0, len(widths), 2)]
+    return (*((0, 0),) * (rank - len(pairs)), *reversed(pairs))
 
 
 def arguments_of(word: str, positional: int, named: list[str]) -> None:
