@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..ir import Graph, Node, Shape, Value, fixed_shape, fixed_size, is_floating, same
 from .attention_guard import finds_infinities
-from .rewrite import Rebuilder
+from .rewrite import Rebuilder, runs_of
 
 __all__ = ["recognise_attention", "why_no_attention"]
 
@@ -120,15 +120,9 @@ def _in_fewer_axes(node: Node, x: Value) -> Value | None:
     """Return a transpose that keeps neighbours together as one of fewer axes, so that heads in
     groups are as plain heads; None where there are no neighbours."""
     axes = node.settings["axes"]
-    assert isinstance(axes, tuple)
     if not all(isinstance(extent, int) for extent in x.shape):
         return None
-    runs: list[list[int]] = []
-    for axis in axes:
-        if runs and runs[-1][-1] == axis - 1:
-            runs[-1].append(axis)
-        else:
-            runs.append([axis])
+    runs = runs_of(axes)
     if len(runs) == len(axes) or len(runs) == 1:
         return None
     order = sorted(runs)

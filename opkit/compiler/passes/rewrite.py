@@ -23,7 +23,7 @@ from ..ir import (
 from ..ops import OPERATORS, reduce_whole
 from ..tracing import GraphBuilder
 
-__all__ = ["Rebuilder", "expand", "round_each", "simplify"]
+__all__ = ["Rebuilder", "expand", "round_each", "runs_of", "simplify"]
 
 # What one multiplication multiplies by without overflow or loss of digits.
 _SMALLEST, _LARGEST = 2.0**-125, 2.0**127
@@ -122,7 +122,7 @@ def _is_plain(graph: Graph, node: Node, fractions_only: bool) -> bool:
     axes = node.settings.axes(len(source.shape))
     is_needed = not all(is_one(source.shape[at]) for at in axes)
     is_kept = node.settings.truth("keepdims") and node.settings["axis"] == axes
-    return is_kept and len(_runs(axes)) == 1 and is_needed
+    return is_kept and len(runs_of(axes)) == 1 and is_needed
 
 
 def _retyped(value: Value, tensor: Tensor) -> Value:
@@ -152,7 +152,7 @@ def _keeping(node: Node, value: Value, fractions_only: bool) -> Value:
     is_whole = fractions_only and _reduces_whole(value.dtype)
     if node.operator == "sum" and value.dtype == "bool" and not is_whole:
         value = value.astype("int32")
-    for run in _runs(axes):
+    for run in reversed(runs_of(axes)):
         if all(is_one(shape[at]) for at in run):
             continue
         if is_whole:
@@ -165,15 +165,15 @@ def _keeping(node: Node, value: Value, fractions_only: bool) -> Value:
     return value.reshape(*kept)
 
 
-def _runs(axes: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return neighbouring axes together, the last first."""
+def runs_of(axes: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return axes with those that follow one another together."""
     runs: list[list[int]] = []
     for axis in axes:
         if runs and runs[-1][-1] == axis - 1:
             runs[-1].append(axis)
         else:
             runs.append([axis])
-    return [tuple(run) for run in reversed(runs)]
+    return [tuple(run) for run in runs]
 
 
 def round_each(graph: Graph) -> Graph:
