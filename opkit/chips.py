@@ -1,10 +1,14 @@
-"""The chips that opkit emulates, from `emulator/chips/*.json`; every number has its source."""
+"""The chips that opkit emulates, from `emulator/chips/*.json`, where every number has its source,
+and their architectures, from the rows that the emulator is compiled with."""
 
 from __future__ import annotations
 
 import difflib
 import functools
 import json
+import math
+import re
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +20,10 @@ __all__ = [
     "DATA_BLOCK_BYTES",
     "DEFAULT_CHIP",
     "REPEAT_BYTES",
+    "Architecture",
     "Chip",
     "ChipNumber",
+    "all_architectures",
     "all_chips",
     "find_chip",
 ]
@@ -30,11 +36,30 @@ REPEAT_BYTES = 8 * DATA_BLOCK_BYTES
 """What a vector instruction takes in one iteration on every chip: eight data blocks."""
 
 _CHIPS_DIR = Path(__file__).parent / "emulator" / "chips"
+_ARCHS_DIR = Path(__file__).parent / "emulator" / "include" / "opkit" / "isa"
+_ARCH_ROW = re.compile(r"^ARCH_(\w+)\((.*)\)$", re.MULTILINE)
 _ARCHITECTURE = "NPU architecture version"
 """How the sources of numbers begin that hold for every chip of an architecture."""
 _MEASURED = "accuracy."
 """How the keys of numbers begin that say how far measurements of the very chip were off."""
 _UNIT_PREFIXES = ("ai_core-", "aicore-", "vector_core-", "vectorcore-")
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What kernels are compiled for: the rows of `isa/arch_<number>.inc`, as far as Python asks."""
+
+    number: int
+    """The value of `__NPU_ARCH__`."""
+    traits: Mapping[str, int]
+    """By the names of `ArchTraits`, in C++; truths are 0 and 1, and what is not said is 0."""
+    macros: tuple[str, ...]
+    """What public kernels ask for in place of `__NPU_ARCH__`."""
+    core_macros: Mapping[str, tuple[str, ...]]
+    """What is defined while a kernel is compiled for one kind of core, `vector` or `cube`; empty
+    where all cores are of one kind."""
+    lacks: frozenset[str]
+    """Instructions of the table that it does not have."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +123,21 @@ class Chip:
         return int(self.npu_arch.rpartition("-")[2])
 
     @property
+    def architecture(self) -> Architecture:
+        """What kernels are compiled for.
+
+        Raises:
+            UsageError: opkit does not emulate it yet.
+        """
+        found = all_architectures().get(self.npu_arch_number)
+        if found is None:
+            raise UsageError(f"{self.name}: kernels cannot be compiled for {self.npu_arch} yet")
+        return found
+
+    @property
     def has_data_copy_pad(self) -> bool:
         """Whether it copies any number of bytes; else whole blocks of 32."""
-        return self.npu_arch_number == 2201
+        return "DataCopyPad" not in self.architecture.lacks
 
 
 def _read_chip(path: Path) -> Chip:
@@ -136,6 +173,35 @@ def _based_on(path: Path, row: Mapping[str, Any]) -> dict[str, ChipNumber]:
         for key, number in base.numbers.items()
         if not key.startswith(_MEASURED)
     }
+
+
+@functools.cache
+def all_architectures() -> Mapping[int, Architecture]:
+    """Return every architecture by its number."""
+    return {each.number: each for each in map(_read_architecture, _ARCHS_DIR.glob("arch_*.inc"))}
+
+
+def _read_architecture(path: Path) -> Architecture:
+    rows: dict[str, list[list[str]]] = defaultdict(list)
+    for kind, text in _ARCH_ROW.findall(path.read_text(encoding="utf-8")):
+        rows[kind].append([each.strip() for each in text.split(",")])
+    cores: dict[str, tuple[str, ...]] = {}
+    for kind, name in rows["CORE_MACRO"]:
+        cores[kind] = (*cores.get(kind, ()), name)
+    return Architecture(
+        number=int(rows["BEGIN"][0][0]),
+        traits={name: _trait(value) for name, value in rows["TRAIT"]},
+        macros=tuple(name for (name,) in rows["MACRO"]),
+        core_macros=cores,
+        lacks=frozenset(name for name, *types in rows["TYPES"] if types == ["NONE"]),
+    )
+
+
+def _trait(text: str) -> int:
+    """Return a trait's value: true, false, or a product of whole numbers."""
+    if text in ("true", "false"):
+        return int(text == "true")
+    return math.prod(map(int, text.split("*")))
 
 
 @functools.cache

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from opkit.chips import Chip
-from opkit.toolchain import ARCH_MACROS, CCE_AICORE, CORE_MACROS
 
 __all__ = ["drop_other_chips"]
 
@@ -58,13 +57,11 @@ def drop_other_chips(code: str, chip: Chip) -> str:
 
 
 def _macros_of(chip: Chip) -> Mapping[str, int]:
-    number = chip.npu_arch_number
-    macros = {"__NPU_ARCH__": number}
-    if number in CCE_AICORE:
-        macros["__CCE_AICORE__"] = CCE_AICORE[number]
+    arch = chip.architecture
+    macros = {"__NPU_ARCH__": arch.number, "__CCE_AICORE__": arch.traits["cce_aicore"]}
     # A kernel is compiled for both kinds of cores.
-    of_cores = [name for names in CORE_MACROS.get(number, {}).values() for name in names]
-    return macros | dict.fromkeys([*ARCH_MACROS.get(number, ()), *of_cores], 1)
+    of_cores = [name for names in arch.core_macros.values() for name in names]
+    return macros | dict.fromkeys([*arch.macros, *of_cores], 1)
 
 
 def _as_condition(word: str, rest: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from opkit.chips import Chip, find_chip
+from opkit.chips import DEFAULT_CHIP, Chip, find_chip
 from opkit.errors import SpecError, UsageError
 from opkit.scaffold.formula import EVENTS, ParsedFormulas, check_formulas, parse
 from opkit.scaffold.gap import Layout, blank_layout
@@ -222,7 +222,7 @@ def check_chips(chips: Sequence[Chip]) -> None:
         if not chip.has_data_copy_pad:
             raise UsageError(
                 f"the kernel that a formula gives does not run on {chip.name}",
-                help="it uses DataCopyPad, which architecture 2201 has: -c ai_core-Ascend910B2",
+                help=f"it uses DataCopyPad, which {DEFAULT_CHIP} has: -c ai_core-{DEFAULT_CHIP}",
             )
 
 

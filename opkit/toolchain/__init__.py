@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         parse_driver_arguments,
         run_driver,
     )
-    from opkit.toolchain.flags import ARCH_MACROS, CCE_AICORE, chip_macros, kernel_flags
+    from opkit.toolchain.flags import chip_macros, kernel_flags
     from opkit.toolchain.health import Check, check_machine, install_missing
     from opkit.toolchain.home import CMAKE_DIR, find_home, home_variables
     from opkit.toolchain.image import (
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
         load_project,
     )
     from opkit.toolchain.source import (
-        CORE_MACROS,
         LIST_TEMPLATES,
         Token,
         TokenKind,
@@ -81,10 +80,7 @@ if TYPE_CHECKING:
     from opkit.toolchain.toolkit import Toolkit
 
 __all__ = [
-    "ARCH_MACROS",
-    "CCE_AICORE",
     "CMAKE_DIR",
-    "CORE_MACROS",
     "LIBRARY_KINDS",
     "LIST_TEMPLATES",
     "MODES",
@@ -195,8 +191,6 @@ __getattr__ = lazy_names(
             "run_driver",
         ),
         "flags": (
-            "ARCH_MACROS",
-            "CCE_AICORE",
             "chip_macros",
             "kernel_flags",
         ),
@@ -233,7 +227,6 @@ __getattr__ = lazy_names(
             "load_project",
         ),
         "source": (
-            "CORE_MACROS",
             "LIST_TEMPLATES",
             "Token",
             "TokenKind",

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from opkit.chips import Chip
-from opkit.errors import UsageError
 from opkit.toolchain.compiler import Compiler
 from opkit.toolchain.toolkit import Toolkit
 
 __all__ = [
-    "ARCH_MACROS",
-    "CCE_AICORE",
     "KERNEL_OPTIMISE",
     "chip_macros",
     "common_flags",
@@ -20,12 +17,6 @@ __all__ = [
 
 KERNEL_OPTIMISE = "-O2"
 """How kernels are optimised: most of their time is spent in the library."""
-
-# Predefined by the vendor's compiler. Source: programming guide, built-in keywords (__NPU_ARCH__).
-CCE_AICORE = {2201: 220, 2002: 200}
-"""By `__NPU_ARCH__`: the number that `__CCE_AICORE__` has."""
-ARCH_MACROS = {2201: ("__DAV_C220__",), 2002: ("__DAV_M200__",)}
-"""By `__NPU_ARCH__`: what public kernels ask for in its place (AscendQuantV2, MatmulV2Compress)."""
 
 
 def common_flags(compiler: Compiler, toolkit: Toolkit, *, optimise: str) -> tuple[str, ...]:
@@ -57,14 +48,13 @@ def chip_macros(chip: Chip) -> tuple[str, ...]:
     Raises:
         UsageError: kernels cannot be compiled for this chip yet.
     """
-    arch = chip.npu_arch_number
-    if arch not in CCE_AICORE:
-        raise UsageError(f"{chip.name}: kernels cannot be compiled for {chip.npu_arch} yet")
+    arch = chip.architecture
+    # Source: programming guide, built-in keywords (__NPU_ARCH__).
     return (
         "-D__CCE__=1",
-        f"-D__CCE_AICORE__={CCE_AICORE[arch]}",
-        f"-D__NPU_ARCH__={arch}",
-        *(f"-D{name}=1" for name in ARCH_MACROS[arch]),
+        f"-D__CCE_AICORE__={arch.traits['cce_aicore']}",
+        f"-D__NPU_ARCH__={arch.number}",
+        *(f"-D{name}=1" for name in arch.macros),
     )
 
 

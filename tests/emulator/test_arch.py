@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from opkit import emulator
-from opkit.chips import Chip, all_chips
+from opkit.chips import Chip, all_architectures, all_chips
 
-ROW = re.compile(r"^ +\{(\d+), (\d+) \* 1024, (\d+) \* 1024, (\d+) \* 1024,", re.MULTILINE)
-
-
-def rows() -> dict[int, tuple[int, ...]]:
-    """Return the sizes of UB, L1 and L0C in bytes by the number of the architecture."""
-    text = (emulator.include_dir() / "opkit" / "arch.h").read_text(encoding="utf-8")
-    return {
-        int(number): tuple(1024 * int(size) for size in sizes)
-        for number, *sizes in ROW.findall(text)
-    }
+_emulator = pytest.importorskip("opkit.emulator._emulator")
 
 
 @pytest.mark.parametrize("chip", all_chips(), ids=lambda chip: chip.name)
-def test_the_sizes_of_an_architecture_are_those_of_its_chips(chip: Chip) -> None:
-    keys = ("memory.ub_bytes", "memory.l1_bytes", "memory.l0c_bytes")
-    assert rows()[chip.npu_arch_number] == tuple(chip.count(key) for key in keys)
+@pytest.mark.parametrize("size", ["ub_bytes", "l1_bytes", "l0c_bytes", "reserved_bytes"])
+def test_the_sizes_of_an_architecture_are_those_of_its_chips(chip: Chip, size: str) -> None:
+    key = f"memory.{size}"
+    in_chip = chip.count(key) if key in chip.numbers else 0
+    assert chip.architecture.traits.get(size, 0) == in_chip
+
+
+def test_python_reads_of_architectures_what_is_compiled() -> None:
+    names = {f"dav-{number}" for number in all_architectures()}
+    for row in _emulator.isa_table():
+        assert row["dtypes"].keys() == names
+    rows = {row["name"]: row["dtypes"] for row in _emulator.isa_table()}
+    for number, arch in all_architectures().items():
+        assert arch.lacks <= rows.keys()
+        assert not any(rows[name][f"dav-{number}"] for name in arch.lacks)
+    assert "DataCopyPad" in all_architectures()[2002].lacks
+
+
+def test_a_trait_that_an_architecture_does_not_say_is_none() -> None:
+    assert all_architectures()[2201].traits["ub_bytes"] == 192 * 1024
+    assert "is_coupled" not in all_architectures()[2201].traits
+    assert all_architectures()[2002].traits["is_coupled"] == 1

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from opkit import emulator
 from opkit.errors import KernelFault
+
+from .architectures import CHIPS, cast_rows
 
 _emulator = pytest.importorskip("opkit.emulator._emulator")
 
@@ -201,7 +202,6 @@ def ulp_distance(a: np.ndarray, b: np.ndarray) -> int:
 
 OPERAND_BYTES = 8192
 REFERENCES = {"vec_unary": UNARY, "vec_binary": BINARY, "vec_binary_scalar": SCALAR}
-CHIPS = {"dav-2201": "Ascend910B2", "dav-2002": "Ascend310P3"}
 TABLE = {row["name"]: row for row in _emulator.isa_table()}
 ROWS = [
     (row["name"], row["family"], code, arch)
@@ -535,16 +535,10 @@ def lanes_of(name: str, code: str) -> list[Lanes]:
 
 CAST_PAIRS = [
     (source, destination, arch)
-    for source, destination, *modes in re.findall(
-        r"^CAST\((\w+), +(\w+), +([^,]+), +(.+)\)$",
-        (emulator.include_dir() / "opkit" / "isa" / "vec_cast.inc").read_text(),
-        re.MULTILINE,
-    )
-    for arch, mode in zip(CHIPS, modes, strict=True)
+    for arch in CHIPS
+    for source, destination, _ in cast_rows(arch)
     # test_cast_int4.py; and what SetDeqScale multiplies: test_vec_special.py
-    if mode.strip() != "NO_ROUND"
-    and "S4" not in (source, destination)
-    and (source, destination) != ("S32", "F16")
+    if "S4" not in (source, destination) and (source, destination) != ("S32", "F16")
 ]
 LANE_ROWS = [
     (name, code, arch)

@@ -19,11 +19,12 @@ from opkit import emulator
 from opkit.dtypes import DTYPES
 from opkit.errors import KernelFault
 
+from .architectures import CHIPS
+
 _emulator = pytest.importorskip("opkit.emulator._emulator")
 
 PLACE = 16384
 """Bytes from one operand to the next; the destination comes first."""
-CHIPS = {"dav-2201": "Ascend910B2", "dav-2002": "Ascend310P3"}
 TYPES = {row.code: np.dtype(row.numpy) for row in DTYPES if row.numpy is not None}
 """bfloat16_t is carried as its bits: the rows that take it move elements only."""
 LANES_BYTES = 256

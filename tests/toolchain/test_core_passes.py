@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from opkit import runtime
+from opkit.chips import all_architectures
 from opkit.errors import BuildError
 from opkit.toolchain import compile_kernel
 from opkit.toolchain.driver import parse_driver_arguments, run_driver
-from opkit.toolchain.source.core_passes import CORE_MACROS, core_passes, pass_macros
+from opkit.toolchain.source.core_passes import core_passes, pass_macros
 
 # Classes of one name, as attention kernels of public libraries have them.
 PARTS = """
@@ -105,7 +106,8 @@ def test_a_text_that_asks_is_compiled_for_the_cores_it_runs_on(
 
 
 def test_every_macro_is_defined_in_one_pass_only() -> None:
-    for arch, kinds in CORE_MACROS.items():
+    for arch, row in all_architectures().items():
+        kinds = row.core_macros
         for kind, names in kinds.items():
             options = pass_macros(kind, tuple(kinds), arch)
             assert [name for name in names if f"-D{name}=1" in options] == list(names)

@@ -57,7 +57,7 @@ py::list isa_table() {
     entry["family"] = family_name(row.family);
     py::dict types;
     for (size_t arch = 0; arch < kArchCount; ++arch) {
-      types[("dav-" + std::to_string(kArchs[arch].number)).c_str()] = dtype_codes(row.types.bits[arch]);
+      types[("dav-" + std::to_string(kArchs[arch].number)).c_str()] = dtype_codes(types_of(arch, static_cast<Op>(i)));
     }
     entry["dtypes"] = types;
     entry["cost"] = cost_name(row.cost);

@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "kernel_operator.h"
+#include "opkit/arch.h"
 #include "opkit/core_passes.h"
 #include "opkit/export.h"
 #include "opkit/kernel_entry.h"
@@ -48,7 +49,7 @@ inline Settings& settings() {
 /// kernel says it all. Coupled chips have one kind of core.
 inline ::opkit::KernelMode cores_of(const char* kernel) {
   const Settings& set = settings();
-  if (__NPU_ARCH__ == 2002 || set.mode == ::KernelMode::AIV_MODE) return ::opkit::KernelMode::Vector;
+  if (::opkit::kArchTraits.is_coupled || set.mode == ::KernelMode::AIV_MODE) return ::opkit::KernelMode::Vector;
   if (set.mode == ::KernelMode::AIC_MODE) return ::opkit::KernelMode::Cube;
   KernelEntry entry = {kernel, nullptr, 0, ::opkit::KernelMode::Vector};
   entry.is_mode_given = false;

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .core_passes import CORE_MACROS, join_passes, pass_macros, split_passes
+    from .core_passes import join_passes, pass_macros, split_passes
     from .diagnostics import compiler_crash, parse_diagnostics
     from .edits import kernel_edits
     from .included import (
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from .twin import is_kernel_template, twin_entry
 
 __all__ = [
-    "CORE_MACROS",
     "LIST_TEMPLATES",
     "TASK_TYPES",
     "VECTOR",
@@ -86,7 +85,6 @@ __getattr__ = lazy_names(
     __name__,
     {
         "core_passes": (
-            "CORE_MACROS",
             "join_passes",
             "pass_macros",
             "split_passes",

@@ -16,16 +16,16 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
+from opkit.chips import all_architectures
 from opkit.errors import SetupError
 from opkit.toolchain.compiler import Compiler
 from opkit.toolchain.source.launch_rewrite import TASK_TYPES, VECTOR, task_type_of
 from opkit.toolchain.source.tokens import plain_code
 
 __all__ = [
-    "CORE_MACROS",
     "CUBE",
     "VEC",
     "core_passes",
@@ -36,16 +36,6 @@ __all__ = [
 
 VEC = "vector"
 CUBE = "cube"
-CORE_MACROS = {
-    2201: {
-        VEC: ("__DAV_C220_VEC__", "__DAV_VEC__"),
-        CUBE: ("__DAV_C220_CUBE__", "__DAV_CUBE__"),
-    },
-    2002: {},
-}
-"""By `__NPU_ARCH__`: what is defined while a kernel is compiled for one kind of core. The cores of
-the 2002 are of one kind."""
-
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif)\b(?:.*\\\n)*.*", re.MULTILINE)
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 # What says that a kernel runs on cube cores, beside the task types.
@@ -67,7 +57,7 @@ def core_passes(texts: Iterable[str], arch: int) -> tuple[str, ...]:
         texts: of all files of the user's in the unit.
         arch: `__NPU_ARCH__`.
     """
-    macros = {name for names in CORE_MACROS.get(arch, {}).values() for name in names}
+    macros = {name for names in _core_macros(arch).values() for name in names}
     codes = [plain_code(text) for text in texts]
     asked = {
         word
@@ -89,10 +79,16 @@ def core_passes(texts: Iterable[str], arch: int) -> tuple[str, ...]:
 
 def pass_macros(kind: str, passes: Collection[str], arch: int) -> tuple[str, ...]:
     """Return the options of one pass of those that a unit is compiled in."""
-    names = CORE_MACROS.get(arch, {}).get(kind, ())
+    names = _core_macros(arch).get(kind, ())
     # The calls of vector cores' object lead cube cores to the other one.
     calls = ("-DOPKIT_CORE_PASSES",) if len(passes) > 1 and kind == VEC else ()
     return (*(f"-D{name}=1" for name in names), *calls)
+
+
+def _core_macros(arch: int) -> Mapping[str, tuple[str, ...]]:
+    """Return what is defined while a kernel is compiled for one kind of core."""
+    found = all_architectures().get(arch)
+    return found.core_macros if found is not None else {}
 
 
 def split_passes(

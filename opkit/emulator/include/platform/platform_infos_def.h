@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "opkit/arch.h"
 #include "opkit/host/workspace.h"
 
 namespace fe {
@@ -134,8 +135,9 @@ struct PlatFormInfos {
     } rows[] = {{"AICoreSpec", "l0_a_size", 0}, {"AICoreSpec", "l0_b_size", 1}, {"AICoreSpec", "l0_c_size", 2},
                 {"AICoreSpec", "l1_size", 3},   {"SoCInfo", "l2_size", 4},      {"AICoreSpec", "ub_size", 5},
                 {"AICoreSpec", "bt_size", 8}};
-    // On 2201 the framework keeps part of UB and L1 to itself. Source: as memory.reserved_bytes of the chips' files.
-    const uint64_t reserved = npu_arch == 2201 ? 256 : 0;
+    // The framework keeps part of UB and L1 to itself.
+    const size_t arch = ::opkit::arch_index(npu_arch);
+    const uint64_t reserved = arch < ::opkit::kArchCount ? ::opkit::kArchs[arch].reserved_bytes : 0;
     for (const auto& row : rows) {
       const uint64_t bytes = own_number(row.label, row.key);
       const bool is_shared = row.memory == static_cast<uint32_t>(LocalMemType::UB) ||

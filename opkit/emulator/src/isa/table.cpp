@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "isa/execute.h"
-#include "opkit/isa/type_bits.h"
+#include "opkit/isa/arch_rows.h"
 
 namespace opkit {
 namespace {
@@ -41,12 +41,14 @@ constexpr OpRow kRows[] = {
   {#name, Family::Control, types, Cost::cost, PLAIN, text, execute_control, no_ranges},
 #include "opkit/isa/control.inc"
 #undef CONTROL
-    {"an instruction without a name", Family::Control, types(NONE, NONE), Cost::flag, PLAIN, "", nullptr, no_ranges},
+    {"an instruction without a name", Family::Control, NONE, Cost::flag, PLAIN, "", nullptr, no_ranges},
 };
 static_assert(sizeof(kRows) / sizeof(kRows[0]) == static_cast<size_t>(Op::kCount) + 1,
               "rows.inc and this file include the same families in the same order");
 
 }  // namespace
+
+uint32_t types_of(size_t arch, Op op) { return types_on(arch, op, row_of(op).types); }
 
 const OpRow& row_of(Op op) { return kRows[static_cast<size_t>(op)]; }
 

@@ -4,7 +4,6 @@
 #include "core/core.h"
 #include "isa/footprint.h"
 #include "opkit/instr.h"
-#include "opkit/isa/type_bits.h"
 
 namespace opkit {
 
@@ -35,7 +34,7 @@ constexpr uint32_t kMaxRepeat = 255;
 struct OpRow {
   const char* name;
   Family family;
-  type_bits::ByArch types;  ///< element types accepted
+  uint32_t types;  ///< bits of the element types accepted where an architecture says no others
   Cost cost;
   uint32_t traits;        ///< bits of namespace trait
   const char* semantics;  ///< the row's own text
@@ -47,6 +46,8 @@ struct OpRow {
 };
 
 OPKIT_API const OpRow& row_of(Op op);
+/// The element types that an architecture (its index in kArchs) accepts; none: it lacks the instruction.
+OPKIT_API uint32_t types_of(size_t arch, Op op);
 OPKIT_API const char* family_name(Family family);
 OPKIT_API const char* cost_name(Cost cost);
 /// The middle of chips/*.json's timing.scalar.<issue>_cycles, which issuing an instruction of this class costs.

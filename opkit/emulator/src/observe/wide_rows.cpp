@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "opkit/isa/type_bits.h"
+#include "opkit/isa/arch_rows.h"
 #include "opkit/types.h"
 
 namespace opkit {

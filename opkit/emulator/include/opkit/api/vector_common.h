@@ -3,7 +3,7 @@
 
 #include "opkit/api/enums_vector.h"
 #include "opkit/api/tensor.h"
-#include "opkit/isa/type_bits.h"
+#include "opkit/isa/arch_rows.h"
 
 namespace opkit::vec {
 
@@ -12,7 +12,7 @@ constexpr uint32_t accepted_types(Op op) {
   using namespace type_bits;
   switch (op) {
 #define OPKIT_ROW(name, types, ...) \
-  case Op::name: return (types).bits[kArch];
+  case Op::name: return types_on(kArch, op, types);
 #include "opkit/isa/rows.inc"
 #undef OPKIT_ROW
     default: return 0;
@@ -30,10 +30,9 @@ constexpr bool accepts(Op op) {
 
 /// The RoundMode values that the table of Cast gives a pair on this chip, as bits; none: it lacks the pair.
 constexpr uint32_t cast_roundings(DType dst, DType src) {
-  constexpr uint32_t ROUND_NONE = 1, ROUND_RINT = 2, ROUND_ODD = 64, NO_ROUND = 0, RINT_TRUNC = 62, ANY_ROUND = 127;
-  (void)ROUND_NONE, (void)ROUND_RINT, (void)ROUND_ODD, (void)NO_ROUND, (void)RINT_TRUNC, (void)ANY_ROUND;
-#define CAST(from, to, ...) \
-  if (src == DType::from && dst == DType::to) return type_bits::types(__VA_ARGS__).bits[kArch];
+  using namespace round_bits;
+#define CAST(from, to, modes) \
+  if (src == DType::from && dst == DType::to) return roundings_on(kArch, src, dst, modes);
 #include "opkit/isa/vec_cast.inc"
 #undef CAST
   return 0;

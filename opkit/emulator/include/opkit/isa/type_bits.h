@@ -1,7 +1,6 @@
 /// The words of the instruction table's type columns: a bit for each data type.
 #pragma once
 
-#include "opkit/arch.h"
 #include "opkit/types.h"
 
 namespace opkit::type_bits {
@@ -26,21 +25,16 @@ constexpr uint32_t B16_B32 = F16 | BF16 | F32 | S16 | U16 | S32 | U32;  ///< 16-
 
 constexpr uint32_t B8_B16_B32 = S8 | U8 | B16_B32;  ///< and those of 8 bits
 
-/// A set of types for each architecture, in the order of kArchs.
-struct ByArch {
-  uint32_t bits[kArchCount];
-
-  constexpr uint32_t on_any() const {
-    uint32_t all = 0;
-    for (const uint32_t each : bits) all |= each;
-    return all;
-  }
-};
-
-template <typename... Bits>
-constexpr ByArch types(Bits... bits) {
-  static_assert(sizeof...(bits) == kArchCount, "a row has types for each architecture");
-  return {{bits...}};
-}
-
 }  // namespace opkit::type_bits
+
+/// The words of Cast's table: a bit for each RoundMode.
+namespace opkit::round_bits {
+
+constexpr uint32_t NO_ROUND = 0;
+constexpr uint32_t ROUND_NONE = 1;
+constexpr uint32_t ROUND_RINT = 2;
+constexpr uint32_t ROUND_ODD = 64;
+constexpr uint32_t RINT_TRUNC = 62;  ///< RINT, FLOOR, CEIL, ROUND, TRUNC
+constexpr uint32_t ANY_ROUND = 127;
+
+}  // namespace opkit::round_bits

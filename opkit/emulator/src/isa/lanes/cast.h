@@ -3,7 +3,7 @@
 /// A conversion to an integer saturates; the documents do not say what NaN becomes: it is 0 here.
 #pragma once
 
-#include "opkit/isa/type_bits.h"
+#include "opkit/isa/arch_rows.h"
 #include "isa/lanes/formats.h"
 #include "isa/lanes/lanes.h"
 
@@ -289,11 +289,8 @@ constexpr void add_cast(LaneTable& table) {
 }
 
 constexpr void add_casts(LaneTable& table) {
-  constexpr uint32_t ROUND_NONE = 1u << kNone, ROUND_RINT = 1u << kRint, ROUND_ODD = 1u << kOdd, NO_ROUND = 0;
-  constexpr uint32_t RINT_TRUNC = ROUND_RINT | 1u << kFloor | 1u << kCeil | 1u << kRound | 1u << kTrunc;
-  constexpr uint32_t ANY_ROUND = RINT_TRUNC | ROUND_NONE | ROUND_ODD;
-  (void)NO_ROUND, (void)ANY_ROUND;
-#define CAST(src, dst, ...) add_cast<DType::dst, DType::src, type_bits::types(__VA_ARGS__).on_any()>(table);
+  using namespace round_bits;
+#define CAST(src, dst, modes) add_cast<DType::dst, DType::src, roundings_on_any(DType::src, DType::dst, modes)>(table);
 #include "opkit/isa/vec_cast.inc"
 #undef CAST
 }

@@ -3,7 +3,7 @@
 
 #include "isa/lanes/formats.h"
 #include "isa/lanes/lanes.h"
-#include "opkit/isa/type_bits.h"
+#include "opkit/isa/arch_rows.h"
 
 namespace opkit::lanes {
 namespace {
