@@ -26,6 +26,7 @@ __all__ = [
     "all_architectures",
     "all_chips",
     "find_chip",
+    "pipe_names",
 ]
 
 DEFAULT_CHIP = "Ascend910B2"
@@ -202,6 +203,13 @@ def _trait(text: str) -> int:
     if text in ("true", "false"):
         return int(text == "true")
     return math.prod(map(int, text.split("*")))
+
+
+@functools.cache
+def pipe_names() -> tuple[str, ...]:
+    """Return the in-order instruction queues of a sub-core, in the order of their numbers."""
+    text = (_ARCHS_DIR / "units.inc").read_text(encoding="utf-8")
+    return tuple(re.findall(r"^OPKIT_PIPE\((\w+)\)$", text, re.MULTILINE))
 
 
 @functools.cache

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opkit.chips import pipe_names
 from opkit.debugging.recording import Recording, spaces
 from opkit.debugging.session import Session
 from opkit.debugging.source_names import source_file
@@ -87,7 +88,7 @@ def slots_at(recording: Recording, step: int, core: int) -> list[Slot]:
 
 def pipes_at(recording: Recording, step: int, core: int) -> list[PipeState]:
     """Return what each pipe of a core has done before an instruction."""
-    names = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL")
+    names = (*pipe_names(), "ALL")
     steps = recording.steps_of[core]
     steps = steps[: np.searchsorted(steps, step)]
     found = []

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from opkit.chips import find_chip
+from opkit.chips import find_chip, pipe_names
 from opkit.profiling.places import Place
 
 __all__ = [
@@ -46,7 +46,7 @@ _MEASURED_CHIP = "Ascend910B2"
 _LIBRARY = "LibraryWork"
 _OTHER_CORES = frozenset({"SyncAll", "CrossCoreWaitFlag", "IBWait", "GroupWait", "WaitPreBlock"})
 
-PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
+PIPES = pipe_names()
 """In-order queues of a sub-core, in the order that reports list them."""
 
 

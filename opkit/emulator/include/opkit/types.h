@@ -34,10 +34,19 @@ constexpr uint64_t span_bytes(DType type, uint64_t count) {
 }
 
 /// Physical memories of a sub-core, and global memory.
-enum class Space : uint8_t { GM, UB, L1, L0A, L0B, L0C, BT, FB, kCount };
+enum class Space : uint8_t {
+#define OPKIT_SPACE(name) name,
+#include "opkit/isa/units.inc"
+  kCount
+};
 
-/// In-order instruction queues of a sub-core.
-enum class Pipe : uint8_t { S, V, M, MTE1, MTE2, MTE3, FIX, ALL, kCount };
+/// In-order instruction queues of a sub-core; ALL stands for each.
+enum class Pipe : uint8_t {
+#define OPKIT_PIPE(name) name,
+#include "opkit/isa/units.inc"
+  ALL,
+  kCount
+};
 
 /// A position in the kernel's source; taken by default arguments, so it is the caller's.
 struct Where {

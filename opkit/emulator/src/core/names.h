@@ -8,8 +8,10 @@
 namespace opkit {
 
 inline const char* pipe_name(Pipe pipe) {
-  static constexpr const char* kNames[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"};
-  static_assert(sizeof(kNames) / sizeof(kNames[0]) == static_cast<size_t>(Pipe::kCount), "a name for each pipe");
+  static constexpr const char* kNames[] = {
+#define OPKIT_PIPE(name) #name,
+#include "opkit/isa/units.inc"
+      "ALL"};
   return kNames[static_cast<size_t>(pipe)];
 }
 

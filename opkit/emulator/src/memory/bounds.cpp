@@ -11,8 +11,10 @@
 namespace opkit {
 
 const char* space_name(Space space) {
-  static constexpr const char* kNames[] = {"GM", "UB", "L1", "L0A", "L0B", "L0C", "BT", "FB"};
-  static_assert(std::size(kNames) == static_cast<size_t>(Space::kCount), "a name for each memory");
+  static constexpr const char* kNames[] = {
+#define OPKIT_SPACE(name) #name,
+#include "opkit/isa/units.inc"
+  };
   return kNames[static_cast<size_t>(space)];
 }
 
