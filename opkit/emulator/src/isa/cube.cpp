@@ -14,7 +14,7 @@ void check_cube(const Core& core, const Instr& instr, DType type) {
   OPKIT_CHECK(is_coupled || core.kind == SubCore::AIC, IllegalOperand, &instr,
               "guard it with ASCEND_IS_AIC, or launch the kernel on cube cores (__cube__, __mix__)",
               "%s runs on the cube core, and this is a vector core", row.name);
-  const uint32_t types = row.types.bits[core.chip->arch];
+  const uint32_t types = types_of(core.chip->arch, instr.op);
   OPKIT_CHECK(types != 0, IllegalOperand, &instr, "`opkit isa` lists what each chip has", "%s does not exist on %s",
               row.name, core.chip->name.c_str());
   OPKIT_CHECK((types >> static_cast<uint32_t>(type) & 1) != 0, IllegalOperand, &instr,
