@@ -6,12 +6,45 @@ from collections.abc import Collection, Sequence
 
 from opkit.compiler import MOST_CLASSES
 
-__all__ = ["joined_runs"]
+__all__ = ["in_joining_order", "joined_runs"]
 
 _MOST_PARTS = 32
 """Kernels that one launch runs at most."""
 
 Stages = list[list[int]]
+
+
+_LOOKED_AT = 32
+"""Launches among which one comes before others: of those far behind the results would lie in memory
+for long."""
+
+
+def in_joining_order(
+    operands: Sequence[Collection[str]],
+    written: Sequence[Collection[str]],
+    kinds: Sequence[str | None],
+) -> list[int]:
+    """Return launches in an order in which more of those that may be joined follow one another.
+
+    Args:
+        operands: the buffers of each launch, by name.
+        written: those of them that it writes.
+        kinds: None for launches of their own, as `joined_runs` takes them.
+    """
+    waits: list[set[int]] = []
+    for at, names in enumerate(operands):
+        mine, own = set(names), set(written[at])
+        before = range(at)
+        waits.append({i for i in before if mine & set(written[i]) or own & set(operands[i])})
+    order: list[int] = []
+    left = list(range(len(operands)))
+    while left:
+        seen = left[:_LOOKED_AT]
+        ready = [at for at in seen if waits[at].isdisjoint(seen)]
+        chosen = [at for at in ready if kinds[at] is not None] or ready
+        order += chosen
+        left = [at for at in left if at not in set(chosen)]
+    return order
 
 
 def joined_runs(

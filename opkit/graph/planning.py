@@ -22,12 +22,13 @@ from opkit.compiler import (
     TensorArgument,
     compile_kernel,
     fixed_shape,
+    fixed_size,
     prepare,
     share_launch,
     to_storage,
 )
 from opkit.dtypes import find_dtype
-from opkit.graph.joining import joined_runs
+from opkit.graph.joining import in_joining_order, joined_runs
 from opkit.graph.lifetimes import Lifetime, share_memory
 from opkit.graph.plan import Copy, Drawn, Launch, Place, Plan, PlanKernel, PlanTensor
 
@@ -67,6 +68,20 @@ class _Kernel:
     operators: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Operand:
+    """What a launch reads or writes: a buffer, or a part of one."""
+
+    root: str
+    offset_bytes: int
+    size_bytes: int
+
+    def within(self, whole: Place) -> Place:
+        """Return its place in that of the buffer."""
+        offset = whole.offset + self.offset_bytes
+        return replace(whole, offset=offset, size_bytes=self.size_bytes)
+
+
 _known: dict[tuple[object, ...], tuple[_KernelLaunch, ...]] = {}
 """Launches of the kernels' own graphs: layers of a model that are alike are compiled once."""
 
@@ -87,6 +102,8 @@ def plan_of(
     """
     fused = prepare(graph, triangles)
     roots: dict[str, str] = {tensor.name: tensor.name for tensor in graph.inputs}
+    offsets: dict[str, int] = {}
+    returned = _returned(fused)
     launched: list[tuple[_Kernel, _KernelLaunch]] = []
     for group in fused.groups:
         for name in (node.output.name for node in group.nodes if node.output.name in fused.windows):
@@ -96,6 +113,13 @@ def plan_of(
         if group.kind == "view":
             (node,) = group.nodes
             roots[node.output.name] = roots[node.inputs[0]]
+            offsets[node.output.name] = offsets.get(node.inputs[0], 0)
+            continue
+        begin = _begin_of_part(fused, group)
+        if begin is not None and group.nodes[0].output.name not in returned:
+            (node,) = group.nodes
+            roots[node.output.name] = roots[node.inputs[0]]
+            offsets[node.output.name] = offsets.get(node.inputs[0], 0) + begin
             continue
         own = _kernel_of(fused, group)
         for name in fused.results_of(group):
@@ -108,13 +132,45 @@ def plan_of(
         if tensor not in roots and (number is None or number.operator != "constant"):
             place = number.location if number is not None else None
             raise GraphError(f"{name} is a number that no kernel computes", location=place)
-    return _assembled(graph, fused, roots, launched, constants, chip)
+    return _assembled(graph, fused, roots, offsets, launched, constants, chip)
+
+
+_ALIGNMENT = 32
+"""Bytes that a part which a kernel reads where it lies begins at a multiple of."""
+
+
+def _returned(fused: FusedGraph) -> set[str]:
+    """Return what the program returns, and what that is another view of."""
+    found = {name for _, name in fused.graph.outputs}
+    for group in reversed(fused.groups):
+        if group.kind == "view" and group.nodes[0].output.name in found:
+            found.add(group.nodes[0].inputs[0])
+    return found
+
+
+def _begin_of_part(fused: FusedGraph, group: Group) -> int | None:
+    """Return the byte at which a slice begins that lies in one piece, so that no kernel needs to
+    move it; None for other groups."""
+    if group.kind != "slice":
+        return None
+    (node,) = group.nodes
+    whole = fused.graph.tensors[node.inputs[0]]
+    extents = fixed_shape(whole.shape)
+    axis = node.settings.axis(len(extents))
+    start = fixed_size(node.settings["start"])
+    if node.settings["step"] != 1 or {whole.name, node.output.name} & set(fused.windows):
+        return None
+    if any(extent != 1 for extent in extents[:axis]) or not math.prod(extents):
+        return None
+    begin = size_of(whole) // extents[axis] * start
+    return begin if begin % _ALIGNMENT == 0 else None
 
 
 def _assembled(
     graph: Graph,
     fused: FusedGraph,
     roots: Mapping[str, str],
+    offsets: Mapping[str, int],
     launched: Sequence[tuple[_Kernel, _KernelLaunch]],
     constants: Sequence[str],
     chip: Chip,
@@ -145,25 +201,36 @@ def _assembled(
         else:
             places[roots[name]] = target
     # Every argument by name; what has no place yet lives in the arena.
-    arguments: list[list[str | bytes | Drawn]] = []
+    arguments: list[list[_Operand | bytes | Drawn]] = []
     sizes: dict[str, int] = {}
     for at, (own, launch) in enumerate(launched):
-        row: list[str | bytes | Drawn] = []
+        row: list[_Operand | bytes | Drawn] = []
         for position, argument in enumerate(launch.arguments):
             if isinstance(argument, bytes | Drawn):
                 row.append(argument)
                 continue
             if isinstance(argument, _Inner):
                 inner = argument.name or f"workspace {at} {position}"
-                name, size = f"inner {id(own)} {inner}", argument.size_bytes
+                operand = _Operand(f"inner {id(own)} {inner}", 0, argument.size_bytes)
+                sizes[operand.root] = operand.size_bytes
             else:
-                name = roots[own.names[argument]]
-                size = size_of(tensors[name])
-            row.append(name)
-            sizes[name] = size
+                name = own.names[argument]
+                # A kernel that reads or writes a part knows where it is in the whole.
+                seen = fused.windows[name].base if name in fused.windows else name
+                operand = _Operand(roots[name], offsets.get(seen, 0), size_of(tensors[seen]))
+                sizes[operand.root] = size_of(tensors[operand.root])
+            row.append(operand)
         arguments.append(row)
-    operands = [[each for each in row if isinstance(each, str)] for row in arguments]
+    operands = [[each.root for each in row if isinstance(each, _Operand)] for row in arguments]
     kinds = [launch.source if launch.part is not None else None for _, launch in launched]
+    writes = [
+        _written(own, launch, row) for (own, launch), row in zip(launched, arguments, strict=True)
+    ]
+    order = in_joining_order(operands, writes, kinds)
+    launched = [launched[at] for at in order]
+    arguments = [arguments[at] for at in order]
+    operands = [operands[at] for at in order]
+    kinds = [kinds[at] for at in order]
     runs = joined_runs(operands, kinds, {tensor.name for tensor in (*inputs, *kept)})
     buffers: dict[str, Lifetime] = {}
     for at, stage in enumerate(stage for run in runs for stage in run):
@@ -184,7 +251,9 @@ def _assembled(
             rows.append(kernel)
         owners = [launched[at][0] for stage in run for at in stage]
         written = tuple(own.names[name] for own in owners for name, _ in own.fused.graph.outputs)
-        own_places = tuple(places[each] if isinstance(each, str) else each for each in given)
+        own_places = tuple(
+            each.within(places[each.root]) if isinstance(each, _Operand) else each for each in given
+        )
         launches.append(Launch(kernels[key], block_dim, own_places, tuple(dict.fromkeys(written))))
     plan = Plan(
         tuple(_plan_tensor(tensor) for tensor in inputs),
@@ -200,12 +269,32 @@ def _assembled(
     return plan
 
 
+_DRAWING = "the generator"
+"""What launches that draw random numbers write, in their order."""
+
+
+def _written(
+    own: _Kernel, launch: _KernelLaunch, row: Sequence[_Operand | bytes | Drawn]
+) -> set[str]:
+    """Return the buffers that a launch may write."""
+    results = {name for name, _ in own.fused.graph.outputs}
+    found = set()
+    for argument, operand in zip(launch.arguments, row, strict=True):
+        if isinstance(operand, Drawn):
+            found.add(_DRAWING)
+        elif isinstance(operand, _Operand) and (
+            argument in results or not isinstance(argument, str)
+        ):
+            found.add(operand.root)
+    return found
+
+
 def _in_one(
     run: Sequence[Sequence[int]],
     launched: Sequence[tuple[_Kernel, _KernelLaunch]],
-    arguments: Sequence[Sequence[str | bytes | Drawn]],
+    arguments: Sequence[Sequence[_Operand | bytes | Drawn]],
     chip: Chip,
-) -> tuple[PlanKernel, int, Sequence[str | bytes | Drawn]]:
+) -> tuple[PlanKernel, int, Sequence[_Operand | bytes | Drawn]]:
     """Return the kernel that does the work of a run's stages, its cores and its arguments."""
     order = [at for stage in run for at in stage]
     if len(order) == 1:

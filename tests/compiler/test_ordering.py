@@ -168,3 +168,26 @@ def test_the_processor_at_hand_orders_alike() -> None:
     chip = oc.compile(kernel.graph)(*arrays)
     for actual, expected in zip(kernel(*arrays), chip, strict=True):
         np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "k", "axis", "is_largest"),
+    [((3, 5, 40), "float32", 3, 1, True), ((7, 70), "float16", 7, 0, False)],
+)
+def test_few_elements_across_lines_are_ordered_by_comparing_them(
+    shape: tuple[int, ...], dtype: str, k: int, axis: int, is_largest: bool
+) -> None:
+    # Each line was one of 32 elements for the sorting instructions: 200 times as long.
+    x = np.random.default_rng(0).integers(-3, 3, shape).astype(dtype)
+    x.reshape(-1)[::11], x.reshape(-1)[5] = np.nan, -np.inf
+    kernel = oc.compile(lambda x: x.topk(k, axis=axis, largest=is_largest), Spec("x", shape, dtype))
+    assert not any(group.kind == "sort" for group in kernel.stages.fused.groups)
+    with Check(()) as checks:
+        values, places = kernel(x)
+    assert not checks.findings, checks.findings[0]
+    turned = np.flip(x, axis) if is_largest else x
+    order = np.argsort(turned, axis=axis, kind="stable")
+    order = shape[axis] - 1 - np.flip(order, axis) if is_largest else order
+    expected = np.take(order, range(k), axis=axis)
+    np.testing.assert_array_equal(places, expected)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, expected, axis))

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 from opkit import compiler as oc  # noqa: E402
 from opkit.chips import find_chip  # noqa: E402
 from opkit.graph.backend import opkit, watching  # noqa: E402
-from opkit.graph.joining import joined_runs  # noqa: E402
+from opkit.graph.joining import in_joining_order, joined_runs  # noqa: E402
 from opkit.graph.planning import plan_of  # noqa: E402
 from opkit.sanitizer import Check  # noqa: E402
 
@@ -29,6 +29,18 @@ def test_a_product_ends_a_launch() -> None:
     operands = [("x", "a"), ("a", "b"), ("b", "c"), ("x", "d"), ("c", "d", "y")]
     kinds = ["k", None, "k", "m", "k"]
     assert joined_runs(operands, kinds, {"x"}) == [[[0]], [[1]], [[2, 3], [4]]]
+
+
+def test_products_that_wait_for_nothing_come_one_after_another() -> None:
+    # Two casts, each before its product and with an addition behind it: five launches of six.
+    operands = [("x", "a"), ("a", "b"), ("b", "c"), ("x", "d"), ("d", "e"), ("e", "f")]
+    writes = [{each[-1]} for each in operands]
+    kinds = ["k", None, "k"] * 2
+    assert in_joining_order(operands, writes, kinds) == [0, 3, 1, 4, 2, 5]
+    # What is written twice, or read before it is written anew, keeps its order.
+    operands = [("x", "a"), ("a", "b"), ("x", "a"), ("a", "c")]
+    writes = [{"a"}, {"b"}, {"a"}, {"c"}]
+    assert in_joining_order(operands, writes, ["k", None, "k", "k"]) == [0, 1, 2, 3]
 
 
 def test_a_launch_holds_few_different_kernels() -> None:

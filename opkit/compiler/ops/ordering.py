@@ -18,6 +18,7 @@ from ..ir import (
     Tensor,
     Value,
     as_first,
+    fixed_size,
     is_floating,
     normal_axes,
     product,
@@ -113,6 +114,8 @@ def _first(x: Value, k: int, axis: int, largest: bool) -> tuple[Value, Value]:
     its parts first, then those among them."""
     (axis,) = normal_axes(axis, x.ndim)
     extent = x.shape[axis]
+    if isinstance(extent, int) and _are_few(x, axis, extent, k):
+        return _by_comparing(x, k, axis, largest)
     if not isinstance(extent, int) or extent <= MOST_SORTED:
         # Lines that lie side by side are the vector unit's.
         is_turned = axis < x.ndim - 1 and x.dtype != "int32"
@@ -146,6 +149,40 @@ def _first(x: Value, k: int, axis: int, largest: bool) -> tuple[Value, Value]:
     back = sorted(range(x.ndim), key=order.__getitem__)
     shape = (*turned.shape[:-1], k)
     return values.reshape(*shape).transpose(*back), places.reshape(*shape).transpose(*back)
+
+
+_MOST_COMPARED = 24
+"""Pairs of elements of one line that are compared: each is some operators of a kernel."""
+
+
+def _are_few(x: Value, axis: int, extent: int, k: int) -> bool:
+    """Return whether elements across lines are ordered by comparing them: neighbours in lines are
+    then side by side in one vector, and lines that sorting instructions take are 32 long."""
+    pairs = k * extent - k * (k + 1) // 2
+    return axis < x.ndim - 1 and 0 < pairs <= _MOST_COMPARED and is_floating(x.dtype)
+
+
+def _by_comparing(x: Value, k: int, axis: int, largest: bool) -> tuple[Value, Value]:
+    """Return the k first elements of an ordered axis and their places: in each round the next one
+    comes forward over its neighbours, so that equal ones stay in their order."""
+    extent = fixed_size(x.shape[axis])
+    lines = [x.apply("slice", axis=axis, start=at, stop=at + 1, step=1) for at in range(extent)]
+    places = [lines[0].builder.constant(float(at), "float32") for at in range(extent)]
+    for front in range(k):
+        for at in range(extent - 2, front - 1, -1):
+            (a, b), (p, q) = lines[at : at + 2], places[at : at + 2]
+            # What is no number is above all others.
+            low, high = (b, a) if largest else (a, b)
+            stays = low.apply("less_equal", high)
+            stays = stays.apply("logical_or", high.apply("not_equal", high))
+            lines[at : at + 2] = stays.apply("where", a, b), stays.apply("where", b, a)
+            places[at : at + 2] = stays.apply("where", p, q), stays.apply("where", q, p)
+    parts = lines[:k]
+    found = [each.astype("int32") for each in places[:k]]
+    if k == 1:
+        return parts[0], found[0]
+    join = x.builder.apply
+    return join("concat", *parts, axis=axis), join("concat", *found, axis=axis)
 
 
 def _last(x: Value, largest: bool) -> float | int:

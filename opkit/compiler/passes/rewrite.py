@@ -498,6 +498,54 @@ def _transpose(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value 
     return None
 
 
+def _slice(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
+    """Return a slice of what was put side by side as the parts that it is made of."""
+    (x,) = inputs
+    inner = work.node_of(x)
+    start, stop = node.settings["start"], node.settings["stop"]
+    if inner is None or inner.operator != "concat" or node.settings["step"] != 1:
+        return None
+    axis = node.settings.axis(x.ndim)
+    if inner.settings.axis(x.ndim) != axis:
+        return None
+    parts = [work_value(work, name) for name in inner.inputs]
+    extents = [each.shape[axis] for each in parts]
+    if not all(isinstance(each, int) for each in (start, stop, *extents)):
+        return None
+    found, begin = [], 0
+    for part, extent in zip(parts, map(int, map(str, extents)), strict=True):
+        first, last = max(0, int(str(start)) - begin), min(extent, int(str(stop)) - begin)
+        begin += extent
+        if first == 0 and last == extent:
+            found.append(part)
+        elif first < last:
+            found.append(part.apply("slice", axis=axis, start=first, stop=last, step=1))
+    if len(found) == 1:
+        return found[0]
+    return work.builder.apply("concat", *found, axis=axis) if found else None
+
+
+def _concat(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
+    """Return what is put side by side in one step, where some of it was put so before."""
+    rank = len(node.output.shape)
+    axis = node.settings.axis(rank)
+    parts: list[Value] = []
+    for value in inputs:
+        inner = work.node_of(value)
+        is_joined = inner is not None and inner.operator == "concat"
+        if inner is not None and is_joined and inner.settings.axis(rank) == axis:
+            parts += [work_value(work, name) for name in inner.inputs]
+        else:
+            parts.append(value)
+    if len(parts) == len(inputs) or len(parts) > _MOST_PARTS:
+        return None
+    return work.builder.apply("concat", *parts, axis=axis)
+
+
+_MOST_PARTS = 32
+"""Tensors that are put side by side in one step, at most."""
+
+
 def _matmul(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
     # A product reads a transposed matrix where it lies.
     operands = list(inputs)
@@ -512,15 +560,35 @@ def _matmul(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | N
             continue
         axes = inner.settings["axes"]
         rank = len(axes)
+        source = work_value(work, inner.inputs[0])
         if tuple(axes) == (*range(rank - 2), rank - 1, rank - 2):
-            operands[index] = work_value(work, inner.inputs[0])
-            flags[flag] = not flags[flag]
-            changed = True
+            operands[index] = source
+        elif axes[-2] == rank - 1:
+            # What is left to move are whole rows, not elements.
+            operands[index] = source.transpose(*axes[:-2], axes[-1], axes[-2])
+        else:
+            continue
+        flags[flag] = not flags[flag]
+        changed = True
     dtype = node.settings["dtype"]
+    halves = [half for each in operands if (half := _of_halves(work, each)) is not None]
+    is_exact = len(halves) == 2 and halves[0].dtype == halves[1].dtype
+    if is_exact and node.output.dtype == "float32":
+        # The cube multiplies 16 bits without rounding, and adds up in float32.
+        operands, dtype, changed = halves, "float32", True
     if work.fast_math and _is_cast_behind(work.graph, node.output):
         # The cube adds up in float32: a cast of the result takes the sums, not what rounds them.
         dtype, changed = "float32", True
     return work.builder.apply("matmul", *operands, **flags, dtype=dtype) if changed else None
+
+
+def _of_halves(work: _Simplifier, value: Value) -> Value | None:
+    """Return the tensor of 16 bits that one of float32 was made of."""
+    inner = work.node_of(value)
+    if inner is None or inner.operator != "cast" or value.dtype != "float32":
+        return None
+    source = work_value(work, inner.inputs[0])
+    return source if source.dtype in HALVES else None
 
 
 def _is_cast_behind(graph: Graph, half: Tensor) -> bool:
@@ -581,6 +649,8 @@ _RULES: Mapping[str, Callable[[_Simplifier, Node, Sequence[Value]], Value | None
     "transpose": _transpose,
     "matmul": _matmul,
     "broadcast_to": _expand_to,
+    "slice": _slice,
+    "concat": _concat,
     "where": _where,
     "logical_and": _joined_truths(True),
     "bitwise_and": _joined_truths(True),

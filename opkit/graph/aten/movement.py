@@ -148,6 +148,14 @@ def _stack(c: Call, tensors: Sequence[Value], dim: int = 0) -> Value:
     return c.apply("concat", *wide, axis=axis) if len(wide) > 1 else wide[0]
 
 
+def _copied(c: Call, x: Value, source: Value, non_blocking: bool = False) -> Value:
+    """Return what a tensor is after another was copied into all of it."""
+    lead = len(c.shape) - source.ndim
+    source = source.reshape(*(1,) * lead, *source.shape) if lead > 0 else source
+    wide = source if source.shape == c.shape else source.apply("broadcast_to", shape=c.shape)
+    return wide.astype(x.dtype)
+
+
 def _slice_scatter(
     c: Call,
     x: Value,
@@ -245,6 +253,7 @@ VIEWS = frozenset(_VIEWS)
 ROWS: Mapping[str, Row] = {
     **_VIEWS,
     "aten.clone.default": _same,
+    "aten.copy.default": _copied,
     "aten.contiguous.default": _same,
     "aten.lift_fresh_copy.default": _same,
     "aten.cat.default": _cat,

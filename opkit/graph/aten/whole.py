@@ -100,6 +100,10 @@ def _second_too(x: Operand, mask: Any, value: Operand) -> Bound:
     return _most(x, value)
 
 
+def _copied(_: Any, source: Operand, *__: Any) -> Bound:
+    return _of(source)
+
+
 def _chosen(_: Any, a: Operand, b: Operand) -> Bound:
     return _most(a, b)
 
@@ -169,6 +173,7 @@ _BOUNDS: Mapping[str, Rule] = {
     **{f"aten.{n}.default": _filled(0) for n in ("zeros", "zeros_like", "new_zeros")},
     **{f"aten.{n}.default": _filled(1) for n in ("ones", "ones_like", "new_ones")},
     **{f"aten.{n}.default": _full for n in ("full", "full_like")},
+    "aten.copy.default": _copied,
     "aten.fill.Scalar": _full,
     "aten.constant_pad_nd.default": _padded,
     "aten.scatter.src": _scattered,

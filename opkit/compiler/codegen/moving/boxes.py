@@ -20,6 +20,8 @@ MOST_OUTER = 4
 BUFFER_BYTES = 32768
 _MOST_ROWS = 4095
 _FEW_ROWS = 16
+_FEW_BYTES = 4096
+"""Rows of less take no longer than a copy needs to begin."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ def copy_values(
     words, unit = max(1, size_bytes // 4), word_bytes(size_bytes)
     lines: list[tuple[Any, list[TilingValue]]] = []
     for index, box in enumerate(boxes):
-        lines.append(_box_values(index, box, unit, outer, extent_of))
+        lines.append(_box_values(index, box, unit, outer, cores, extent_of))
     total = named("units", sum(units for units, _ in lines))
     used = named("used", most(1, least(cores, total)))
     values = [
@@ -162,19 +164,28 @@ def copy_values(
 
 
 def _box_values(
-    index: int, box: Box, unit: int, outer: int, extent_of: Callable[[Dimension], Any]
+    index: int,
+    box: Box,
+    unit: int,
+    outer: int,
+    cores: Any,
+    extent_of: Callable[[Dimension], Any],
 ) -> tuple[Any, list[TilingValue]]:
     run = named(f"run{index}", extent_of(box.run))
     rows, source_row, target_row = (extent_of(each) for each in box.rows)
     rows = named(f"rows{index}", rows)
     # What is left of a run that a buffer just holds may be nothing.
     pitch = divide_up(most(run, 1) * unit, 32) * 32
-    per_unit = named(f"rowsPerUnit{index}", most(1, least(_MOST_ROWS, BUFFER_BYTES // pitch, rows)))
-    units = divide_up(rows, per_unit)
     axes = [tuple(extent_of(each) for each in axis) for axis in box.outer]
     axes = [(1, 0, 0)] * (outer - len(axes)) + axes
+    times = 1
     for extent, _, _ in axes:
-        units = units * extent
+        times = times * extent
+    # As many rows as a buffer holds, but no core is idle while others have more than a few.
+    share = most(divide_up(rows * times, cores), least(_FEW_ROWS, divide_up(_FEW_BYTES, pitch)))
+    most_rows = least(_MOST_ROWS, BUFFER_BYTES // pitch, rows, share)
+    per_unit = named(f"rowsPerUnit{index}", most(1, most_rows))
+    units = divide_up(rows, per_unit) * times
     units = named(f"units{index}", choose(run > 0, units, 0))
     place = f"boxes[{index}]."
     members = {
