@@ -32,7 +32,7 @@ const char* refuse_attention(const at::Tensor& q, const at::Tensor& k, const at:
   if (q.numel() == 0 || k.numel() == 0 || v.numel() == 0) return "an empty tensor";
   if (k.size(0) != batch || v.size(0) != batch || k.size(1) != v.size(1) || heads % k.size(1) != 0 ||
       v.size(2) != keys || k.size(3) != q.size(3)) {
-    return "sizes that do not fit";
+    return kSizes;
   }
   if (keys > AttentionPlan::kMostKeys) return "more keys than a vector core's memory takes scores of";
   if (!mask.defined()) return nullptr;
@@ -231,7 +231,11 @@ int64_t choose_attention(const at::Tensor& q, const at::Tensor& k, const at::Ten
   const c10::DispatchKeySet wrappers{c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper};
   const bool is_wrapped = q.key_set().has_any(wrappers) || k.key_set().has_any(wrappers) ||
                           v.key_set().has_any(wrappers) || (given.defined() && given.key_set().has_any(wrappers));
-  const bool is_fused = has_kernels() && !is_wrapped && !q.is_nested() &&
+  // Sizes that are yet to come, as torch.compile traces them, may turn out not to fit the fused operator.
+  const bool has_symbols = q.unsafeGetTensorImpl()->has_symbolic_sizes_strides() ||
+                           k.unsafeGetTensorImpl()->has_symbolic_sizes_strides() ||
+                           v.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+  const bool is_fused = has_kernels() && !is_wrapped && !has_symbols && !q.is_nested() &&
                         at::globalContext().userEnabledOverrideableSDP() && !(is_causal && given.defined()) &&
                         refuse_attention(q, k, v, given, dropout) == nullptr;
   return static_cast<int64_t>(is_fused ? at::SDPBackend::overrideable : at::SDPBackend::math);

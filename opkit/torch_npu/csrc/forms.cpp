@@ -65,6 +65,9 @@ const std::multimap<std::string, c10::OperatorName>& overloads() {
   return *found;
 }
 
+/// Their `out=` may not be what they read, as PyTorch has it: the CPU refuses it.
+const std::set<std::string> kApart{"aten::take", "aten::masked_select"};
+
 /// The function's results, moved to the tensors that the form writes. Where the types differ, the CPU says what fits.
 const char* serve_form(const OperatorHandle& function, const OperatorHandle& form, Stack* stack) {
   const auto& arguments = form.schema().arguments();
@@ -80,7 +83,8 @@ const char* serve_form(const OperatorHandle& function, const OperatorHandle& for
     if (!on_device(out) || !kind_of(out.scalar_type())) return kNoType;
     if (!out.is_non_overlapping_and_dense()) return kLayout;
     for (const IValue& value : given) {
-      if (!value.isTensor() || !value.toTensor().defined() || value.toTensor().is_same(out)) continue;
+      if (!value.isTensor() || !value.toTensor().defined()) continue;
+      if (value.toTensor().is_same(out) && kApart.count(function.schema().name()) == 0) continue;
       if (on_device(value.toTensor()) && may_overlap(value.toTensor(), out)) return "source and target overlap";
     }
   }

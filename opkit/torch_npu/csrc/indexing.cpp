@@ -366,7 +366,7 @@ const char* roll(const OperatorHandle&, Stack* stack) {
   const c10::SmallVector<int64_t, 8> shape(x.sizes().begin(), x.sizes().end());
   if (x.numel() == 0 || x.dim() == 0) return "an empty tensor";
   if (dims.empty() && shifts.size() == 1) x = as_shape(x, {x.numel()}), dims = {0};
-  if (dims.size() != shifts.size()) return kLayout;
+  if (shifts.empty() || dims.size() != shifts.size()) return kLayout;
   for (size_t i = 0; i < dims.size(); ++i) {
     const int64_t d = at::maybe_wrap_dim(dims[i], x.dim()), size = x.size(d);
     const int64_t shift = (shifts[i] % size + size) % size;

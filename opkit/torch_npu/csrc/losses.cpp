@@ -50,7 +50,7 @@ const char* read_classes(const char* op, const at::Tensor& scores, const at::Ten
   }
   if (!class_weight.defined()) return nullptr;
   const at::Tensor table = packed(class_weight);
-  if (!on_device(table) || table.numel() != seen.classes) return kLayout;
+  if (!on_device(table) || table.numel() != seen.classes || table.scalar_type() != scores.scalar_type()) return kLayout;
   const at::Tensor picked = empty({target.numel()}, table.scalar_type());
   const Pick pick{seen.target, {1}, seen.classes, 1};
   if (const char* reason =

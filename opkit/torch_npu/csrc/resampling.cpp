@@ -17,8 +17,6 @@
 namespace opkit::npu {
 namespace {
 
-constexpr const char* kSizes = "sizes that do not fit";
-
 /// The place in its line that an element of the result comes from, of each; none where PyTorch refuses.
 using Line = std::optional<std::vector<int64_t>>;
 /// By the dim, counted from the last, and its size before.

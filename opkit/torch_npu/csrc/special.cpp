@@ -67,6 +67,17 @@ const Program& program_of(const char* formula, const std::vector<std::string>& i
 
 }  // namespace
 
+bool are_parameters_of(const at::Tensor& x, at::IntArrayRef sizes, c10::ArrayRef<at::Tensor> parameters) {
+  std::optional<at::ScalarType> type;
+  for (const at::Tensor& each : parameters) {
+    if (!each.defined()) continue;
+    if (!on_device(each) || each.sizes() != sizes) return false;
+    if (type.value_or(each.scalar_type()) != each.scalar_type()) return false;
+    type = each.scalar_type();
+  }
+  return !type.has_value() || *type == x.scalar_type() || (is_half_kind(x) && *type == at::kFloat);
+}
+
 const char* run_formula(const char* op, const char* formula, at::IntArrayRef shape, c10::ArrayRef<Named> inputs,
                         c10::ArrayRef<Named> outputs, c10::ArrayRef<std::pair<const char*, double>> numbers,
                         kernels::Fold fold, uint64_t folded, bool is_whole) {
@@ -82,6 +93,7 @@ const char* run_formula(const char* op, const char* formula, at::IntArrayRef sha
   for (const auto* list : {&inputs, &outputs}) {
     for (const Named& named : *list) {
       if (!kind_of(named.tensor.scalar_type())) return kNoType;
+      if (list == &inputs && !at::is_expandable_to(named.tensor.sizes(), shape)) return kSizes;
       (list == &inputs ? input_names : output_names).push_back(named.name);
       device = named.tensor.device().index();
       // Broadcast from the right; a dim of size 1 stands still.

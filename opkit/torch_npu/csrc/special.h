@@ -24,6 +24,8 @@ using Sizes = c10::SmallVector<int64_t, 8>;
 
 constexpr const char* kNoType = "the chip has no such data type";
 constexpr const char* kLayout = "another layout than the kernel takes";
+constexpr const char* kSizes = "sizes that do not fit";
+constexpr const char* kParameters = "weights of other sizes or types";
 
 inline const at::Tensor& tensor_at(const Stack& stack, size_t count, size_t i) {
   return stack[stack.size() - count + i].toTensor();
@@ -59,11 +61,15 @@ inline bool is_half_kind(const at::Tensor& tensor) {
 }
 inline at::Tensor packed(const at::Tensor& tensor) { return tensor.is_contiguous() ? tensor : tensor.contiguous(); }
 
+/// Whether the weights of a normalisation, those that are there, have these sizes and one type that goes with the
+/// input's: the same, or float beside half types. What else there is the CPU takes or refuses.
+bool are_parameters_of(const at::Tensor& x, at::IntArrayRef sizes, c10::ArrayRef<at::Tensor> parameters);
+
 /// A new tensor on this thread's device.
 at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type);
 /// A view of a tensor: its memory, other sizes and strides; it begins `offset` elements further.
 at::Tensor view_of(const at::Tensor& tensor, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset = 0);
-/// A packed tensor's memory with other sizes.
+/// A packed tensor's memory with other sizes, of as many elements.
 at::Tensor as_shape(const at::Tensor& tensor, at::IntArrayRef sizes);
 /// Bytes from the first element to the last.
 uint64_t extent_of(const at::Tensor& tensor);
