@@ -15,28 +15,32 @@ from torch import distributed
 
 __all__ = ["register_hccl"]
 
+# One tensor for all ranks may have any shape, (1, all) in SyncBatchNorm; gloo cuts its first dim.
+_FLAT = (
+    "_allgather_base",
+    "_reduce_scatter_base",
+    "allgather_into_tensor_coalesced",
+    "reduce_scatter_tensor_coalesced",
+    # What newer releases of PyTorch call them.
+    "all_gather_single",
+    "all_gather_single_coalesced",
+    "reduce_scatter_single",
+    "reduce_scatter_single_coalesced",
+)
 _COLLECTIVES = (
     "allreduce",
     "allreduce_coalesced",
     "broadcast",
     "allgather",
     "allgather_coalesced",
-    "allgather_into_tensor_coalesced",
-    "_allgather_base",
     "reduce_scatter",
-    "_reduce_scatter_base",
-    "reduce_scatter_tensor_coalesced",
     "reduce",
     "gather",
     "scatter",
     "alltoall",
     "alltoall_base",
-    # What newer releases of PyTorch call those that take one tensor for all ranks.
-    "all_gather_single",
-    "all_gather_single_coalesced",
-    "reduce_scatter_single",
-    "reduce_scatter_single_coalesced",
     "all_to_all_single",
+    *_FLAT,
 )
 
 
@@ -147,6 +151,10 @@ def _group_class() -> Any:
     def collective(name: str) -> Any:
         def call(self: Any, *arguments: Any, **named: Any) -> Any:
             seen = _seen_by_the_host((arguments, named))
+            if name in _FLAT:
+                seen = torch.utils._pytree.tree_map_only(
+                    torch.Tensor, lambda tensor: tensor.view(-1), seen
+                )
             getattr(self._gloo, name)(*seen[0], **seen[1]).wait()
             result = arguments[0]
             return _done([result] if isinstance(result, torch.Tensor) else result)

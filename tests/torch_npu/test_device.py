@@ -381,6 +381,13 @@ x = torch.full((3,), rank + 1.0, device="npu")
 distributed.all_reduce(x)
 parts = [torch.empty(1, device="npu") for _ in range(2)]
 distributed.all_gather(parts, torch.full((1,), float(rank), device="npu"))
+# As SyncBatchNorm does: gloo cut the first dim, which has one place.
+row = torch.empty(1, 4, device="npu")
+distributed.all_gather_into_tensor(row, torch.full((2,), float(rank), device="npu"))
+assert row.tolist() == [[0, 0, 1, 1]]
+own = torch.empty(2, 1, device="npu")
+distributed.reduce_scatter_tensor(own, row.clone())
+assert own.tolist() == [[2.0 * rank], [2.0 * rank]]
 torch.manual_seed(0)
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 2).npu())
 model(torch.full((1, 3), float(rank), device="npu")).sum().backward()
