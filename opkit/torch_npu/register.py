@@ -16,6 +16,7 @@ from opkit.torch_npu.first_use import load_before_first_use
 from opkit.torch_npu.hccl import register_hccl
 from opkit.torch_npu.modules import keep_parameters
 from opkit.torch_npu.processes import refuse_other_processes
+from opkit.torch_npu.stand_in import offer
 
 __all__ = ["register"]
 
@@ -56,6 +57,7 @@ def register() -> None:
     register_hccl()
     offer_copies_between_devices()
     refuse_other_processes()
+    offer()  # accelerate, transformers and others take the device where they find torch_npu
     if native.is_built():
         native.load()
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -129,3 +130,20 @@ def test_operators_give_what_their_documents_say(tmp_path: Path) -> None:
         "2 paddings for 2 dims, expected two for each",
         "True",
     ]
+
+
+def test_libraries_find_the_module_where_the_device_is_named() -> None:
+    # accelerate and Trainer took the CPU, without a word, unless "opkit run" started them.
+    code = """
+import importlib.util, torch
+print(importlib.util.find_spec("torch_npu") is not None)
+"""
+    for named, expected in (("1", "True"), ("0", "False")):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "OPKIT_NPU": named, "PYTHONPATH": ""},
+        )
+        assert done.stdout.strip() == expected

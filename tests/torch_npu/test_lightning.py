@@ -1,0 +1,64 @@
+"""Lightning on the device, where it is installed."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+import torch
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+
+NAME = "lightning.pytorch"
+
+
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed", "16-mixed"])
+@pytest.mark.parametrize("accelerator", ["npu", "auto"])
+def test_a_model_is_fitted_on_the_device(accelerator: str, precision: str, tmp_path: Any) -> None:
+    # A registered accelerator alone got a model on the CPU and autocast of cuda.
+    lightning = pytest.importorskip(NAME)
+    import opkit.torch_npu.lightning as plug_in
+
+    plug_in.register()
+    seen: list[tuple[str, torch.dtype]] = []
+
+    class Model(lightning.LightningModule):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 2)
+
+        def training_step(self, batch: Any, index: int) -> torch.Tensor:
+            found = self.layer(batch[0])
+            seen.append((found.device.type, found.dtype))
+            return functional.cross_entropy(found.float(), batch[1])
+
+        def configure_optimizers(self) -> torch.optim.Optimizer:
+            return torch.optim.SGD(self.parameters(), 0.1)
+
+    functional = torch.nn.functional
+    rows = torch.utils.data.TensorDataset(torch.randn(4, 4), torch.tensor([0, 1, 0, 1]))
+    trainer = lightning.Trainer(
+        max_epochs=1,
+        accelerator=accelerator,
+        devices=1,
+        precision=precision,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=str(tmp_path),
+    )
+    trainer.fit(Model(), torch.utils.data.DataLoader(rows, batch_size=2))
+    dtype = {"bf16-mixed": torch.bfloat16, "16-mixed": torch.float16}.get(precision, torch.float32)
+    assert seen == [("npu", dtype)] * 2
+
+
+def test_devices_that_are_not_there_are_named() -> None:
+    pytest.importorskip(NAME)
+    import opkit.torch_npu.lightning as plug_in
+
+    assert NAME in sys.modules
+    with pytest.raises(ValueError, match="OPKIT_NPU_COUNT"):
+        plug_in._numbers([0, 7])
+    assert plug_in._numbers("1") == plug_in._numbers(1) == plug_in._numbers("0,") == [0]
