@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from .elementwise import narrowed, widened
 from .lowering import Lowering, lowers
 from .ttir import Block, Operation, Type
 from .values import COMPUTED, STORED, Buffer, Scalar, Splat, Stored, Value
@@ -128,10 +129,14 @@ def _assign(lowering: Lowering, totals: list[str], results: list[Scalar]) -> Non
             writer.line(f"{total} = {text};")
 
 
+# What is no number counts for nothing in them.
+_OF_NUMBERS = {"arith.maxnumf": "-INFINITY", "arith.minnumf": "INFINITY"}
 _FOLDS = {
     "arith.addf": "Add",
     "arith.maximumf": "Max",
     "arith.minimumf": "Min",
+    "arith.maxnumf": "Max",
+    "arith.minnumf": "Min",
     "arith.addi": "Add",
     "arith.maxsi": "Max",
     "arith.minsi": "Min",
@@ -144,7 +149,8 @@ def _rows_folded(
     """Fold whole rows into each other; along the last dimension, the halves of a row."""
     instruction = _FOLDS.get(name or "")
     kind = operation.operand_types[0]
-    if instruction is None or kind.element not in ("f32", "i32"):
+    is_half = kind.element in ("f16", "bf16")
+    if instruction is None or (kind.element not in ("f32", "i32") and not is_half):
         return None
     if isinstance(value, Splat):
         return None
@@ -152,35 +158,58 @@ def _rows_folded(
     outer, length, inner = _parts(kind.shape or (), axis)
     if length == 1:
         return None
-    stored = STORED[kind.element]
+    # Sums of 16-bit floats are rounded once.
+    element = "f32" if is_half else kind.element
+    stored = STORED[element]
+    filler = _OF_NUMBERS.get(name or "")
     block = 32 // 4
-    source = lowering.stored(value)
     writer = lowering.writer
     if inner > 1:
         if inner % block:
             return None
-        target = lowering.writer.buffer(kind.element, outer * inner)
+        whole = widened(lowering, value) if is_half else lowering.stored(value)
+        source = _numbers(lowering, whole, filler)
+        target = lowering.writer.buffer(element, outer * inner)
         writer.on("V")
         writer.line(
             f"fold_rows<{stored}, Fold::{instruction}>({target.name}, {source.name},"
             f" {outer}, {length}, {inner});"
         )
     else:
-        if length % block or length & (length - 1):
+        if length % block and outer > 1:
             return None
-        target = lowering.writer.buffer(kind.element, outer)
-        work = lowering.writer.buffer(kind.element, length)
+        whole = widened(lowering, value) if is_half else lowering.stored(value)
+        source = _numbers(lowering, whole, filler)
+        target = lowering.writer.buffer(element, outer)
+        work = lowering.writer.buffer(element, length)
         writer.on("any")
         writer.line(
             f"fold_halves<{stored}, Fold::{instruction}>({target.name}, {source.name},"
             f" {work.name}, {outer}, {length});"
         )
         writer.pipe = "any"
+    if filler is not None:
+        writer.on("any")
+        writer.line(f"restore({target.name}, {whole.name}, {filler}, {outer}, {length}, {inner});")
+        writer.pipe = "any"
     result = operation.result_types[0]
+    if is_half:
+        target = narrowed(lowering, target, Type(kind.element, (target.count,)))
     if result.shape is None:
         writer.on("S")
         return lowering.new_scalar(result, f"get({target.name}, 0)")
     return Stored(result, target)
+
+
+def _numbers(lowering: Lowering, source: Buffer, filler: str | None) -> Buffer:
+    """Return a tile with a filler where it is no number; without a filler the tile itself."""
+    if filler is None:
+        return source
+    writer = lowering.writer
+    target = writer.buffer(source.element, source.count)
+    bits = writer.buffer("i1", (source.count + 7) // 8)
+    writer.vector(f"numbers({target.name}, {source.name}, {bits.name}, {filler}, {source.count});")
+    return target
 
 
 @lowers("tt.scan")

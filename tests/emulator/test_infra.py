@@ -204,6 +204,28 @@ def test_a_kernels_own_helper_is_preferred_whatever_the_types(compile_kernel) ->
     assert values(compile_kernel, body, before=own) == [7, 4]
 
 
+def test_a_quotient_has_a_type_that_a_kernels_own_template_deduces_by(compile_kernel) -> None:
+    # As grouped_matmul of ops-transformer has it.
+    body = """
+      using namespace AscendC;
+      const int32_t base = 16;
+      out.SetValue(0, own::rounded(33, 2, base));
+      static_assert(std::is_same_v<decltype(Ceil(33u, 2)), uint32_t>);
+      static_assert(std::is_same_v<decltype(Ceil(int64_t{33}, 2)), uint32_t>);
+    """
+    own = """
+      namespace own {
+      using namespace AscendC;
+      template <uint32_t base, typename T = uint32_t>
+      inline T AlignUp(T a) { return (a + base - 1) / base * base; }
+      template <typename T>
+      inline T AlignUp(T a, T base) { return (a + base - 1) / base * base; }
+      inline int32_t rounded(int32_t a, int32_t b, const int32_t& c) { return AlignUp(Ceil(a, b), c); }
+      }  // namespace own
+    """
+    assert values(compile_kernel, body, before=own) == [32]
+
+
 def test_small_helpers(compile_kernel) -> None:
     body = """
       static_assert(IsSameType<half, half>::value && !IsSameType<half, float>::value);

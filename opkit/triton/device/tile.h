@@ -506,7 +506,8 @@ __aicore__ inline void fold_rows(const LocalTensor<T>& to, const LocalTensor<T>&
     for (int64_t l = 1; l < length; ++l) combine<T, fold>(row, row, source[(o * length + l) * inner], inner);
   }
 }
-/// to[o] = the fold of source[o][l] over l: halves of a row into each other, the last block by the scalar unit.
+/// to[o] = the fold of source[o][l] over l: a row's second half, whole blocks before it, into its first, the last block
+/// by the scalar unit. Rows are whole blocks, or there is one.
 template <typename T, Fold fold>
 __aicore__ inline void fold_halves(const LocalTensor<T>& to, const LocalTensor<T>& source, const LocalTensor<T>& work,
                                    int64_t outer, int64_t length) {
@@ -514,9 +515,17 @@ __aicore__ inline void fold_halves(const LocalTensor<T>& to, const LocalTensor<T
   for (int64_t o = 0; o < outer; ++o) {
     LocalTensor<T> row = source[o * length];
     int64_t left = length;
-    for (; left > block; left /= 2) {
-      combine<T, fold>(work, row, row[left / 2], left / 2);
+    while (left > block) {
+      const int64_t half = ((left + 1) / 2 + block - 1) / block * block;
+      if (half > left - half) {
+        Adds(work, row, T(0), static_cast<int32_t>(half));
+        PipeBarrier<PIPE_V>();
+        combine<T, fold>(work, work, row[half], left - half);
+      } else {
+        combine<T, fold>(work, row, row[half], half);
+      }
       row = work;
+      left = half;
     }
     barrier();
     T total = row.GetValue(0);
@@ -533,6 +542,31 @@ __aicore__ inline void fold_halves(const LocalTensor<T>& to, const LocalTensor<T
     to.SetValue(o, total);
     barrier();
   }
+}
+/// to = source, `filler` where it is no number: what maxnum and minnum of IEEE 754 leave out.
+template <typename T>
+__aicore__ inline void numbers(const LocalTensor<T>& to, const LocalTensor<T>& source, const LocalTensor<uint8_t>& bits,
+                               T filler, int64_t count) {
+  Compare(bits, source, source, CMPMODE::EQ, compared<T>(count));
+  PipeBarrier<PIPE_V>();
+  Select(to, bits, source, filler, SELMODE::VSEL_TENSOR_SCALAR_MODE, static_cast<uint32_t>(count));
+  PipeBarrier<PIPE_V>();
+}
+/// Puts back folds of which no element is a number.
+template <typename T>
+__aicore__ inline void restore(const LocalTensor<T>& to, const LocalTensor<T>& source, T filler, int64_t outer,
+                               int64_t length, int64_t inner) {
+  barrier();
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t i = 0; i < inner; ++i) {
+      if (to.GetValue(o * inner + i) != filler) continue;
+      int64_t l = 0;
+      T value = source.GetValue(o * length * inner + i);
+      while (value != value && ++l < length) value = source.GetValue((o * length + l) * inner + i);
+      if (value != value) to.SetValue(o * inner + i, value);
+    }
+  }
+  barrier();
 }
 
 }  // namespace opkit_tile

@@ -50,6 +50,19 @@ struct HelperNumber {
   constexpr operator uint32_t() const { return value; }
 };
 
+/// The same of one type, or of any other: of two int32_t the quotient is one, which templates of kernels deduce by.
+struct HelperInt {
+  int32_t value;
+  template <typename T, typename = std::enable_if_t<std::is_same<T, int32_t>::value>>
+  constexpr HelperInt(T number) : value(number) {}
+};
+struct HelperOther {
+  uint32_t value;
+  template <typename T,
+            typename = std::enable_if_t<std::is_convertible<T, uint32_t>::value && !std::is_same<T, int32_t>::value>>
+  constexpr HelperOther(T number) : value(static_cast<uint32_t>(number)) {}
+};
+
 }  // namespace opkit
 
 namespace AscendC {
@@ -57,8 +70,15 @@ namespace AscendC {
 constexpr uint32_t DivCeil(uint32_t a, uint32_t b) { return b == 0 ? 0 : (a + b - 1) / b; }
 constexpr uint32_t CeilDiv(opkit::HelperNumber a, opkit::HelperNumber b) { return DivCeil(a, b); }
 /// Of numbers; that of tensors rounds each element up.
-constexpr uint32_t Ceil(uint32_t a, uint32_t b) { return DivCeil(a, b); }
+constexpr uint32_t Ceil(opkit::HelperOther a, opkit::HelperOther b) { return DivCeil(a.value, b.value); }
+constexpr uint32_t Ceil(opkit::HelperInt a, opkit::HelperOther b) {
+  return DivCeil(static_cast<uint32_t>(a.value), b.value);
+}
+constexpr uint32_t Ceil(opkit::HelperOther a, opkit::HelperInt b) {
+  return DivCeil(a.value, static_cast<uint32_t>(b.value));
+}
 constexpr int32_t CeilDivision(int32_t num1, int32_t num2) { return num2 == 0 ? 0 : (num1 + num2 - 1) / num2; }
+constexpr int32_t Ceil(opkit::HelperInt a, opkit::HelperInt b) { return CeilDivision(a.value, b.value); }
 constexpr uint32_t AlignUp(opkit::HelperNumber a, opkit::HelperNumber b) { return DivCeil(a, b) * b; }
 constexpr uint32_t CeilAlign(opkit::HelperNumber a, opkit::HelperNumber b) { return AlignUp(a, b); }
 
