@@ -132,7 +132,7 @@ class LibraryLaunch:
     dtypes: Sequence[str]
     attrs: Mapping[str, Any]
 
-    def run(self, traces: Traces) -> Any:
+    def recorded(self, traces: Traces) -> Any:
         """Return the launch, to time it again; from `traces` where it has run before.
 
         Raises:

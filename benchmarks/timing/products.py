@@ -9,10 +9,12 @@ import tempfile
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from traces import Traces
+
+if TYPE_CHECKING:
+    from traces import Traces
 
 SOURCE = Path(__file__).with_name("products.cpp")
 
@@ -40,11 +42,12 @@ class Product:
     slots: int = 0
     """Blocks handed over to vector cores before the first must be done; 0: none are."""
 
-    def run(self, traces: Traces) -> Any:
-        """Return the launch, to time it again; from `traces` where it has run before."""
-        return traces.launch(repr(self), self._run, [Path(__file__)])
+    def recorded(self, traces: Traces) -> Any:
+        """Return the launch; from `traces` where it has run before."""
+        return traces.launch(repr(self), self.run, [Path(__file__)])
 
-    def _run(self) -> Any:
+    def run(self) -> Any:
+        """Return the launch, to time it again."""
         import opkit.emulator._emulator as emulator
 
         from opkit.profiling import Profile

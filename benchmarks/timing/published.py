@@ -38,7 +38,7 @@ CLOCK_MHZ = 1850.0
 class Launch(Protocol):
     """What runs on the emulator once, and is timed as often as asked."""
 
-    def run(self, traces: Traces) -> Any:
+    def recorded(self, traces: Traces) -> Any:
         """Return the launch; from `traces` where it has run before."""
 
 
@@ -79,7 +79,7 @@ class Published:
         stream, before = self.stream, self.before
         if not callable(stream):
             assert not callable(before)
-            return Model(self, stream.run(traces), before and before.run(traces))
+            return Model(self, stream.recorded(traces), before and before.recorded(traces))
         assert before is None or callable(before)
         if before is None:
             return Model(self, self._read(stream, self.row, traces))
