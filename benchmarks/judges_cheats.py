@@ -40,21 +40,6 @@ FILL = """TPipe pipe; TBuf<TPosition::VECCALC> buffer; pipe.InitBuffer(buffer, 1
     PipeBarrier<PIPE_ALL>();
     """
 RAW = "for (int64_t i = 0; i < count; ++i) ((float*)y)[i] = 2 * ((float*)x)[i] + 1;"
-
-
-def _in_ub(pointer: str) -> str:
-    """Return a body that computes between two copies, through a pointer into UB."""
-    return FILL.replace(
-        "      DataCopyPad(out[i]",
-        "      GlobalTensor<float> in; in.SetGlobalBuffer((__gm__ float*)x);"
-        " DataCopyPad(local, in[i], DataCopyExtParams{1, (uint32_t)rest, 0, 0, 0},"
-        " DataCopyPadExtParams<float>{false, 0, 0, 0}); PipeBarrier<PIPE_ALL>();"
-        f" float* raw = {pointer};"
-        " for (int64_t k = 0; k < rest / 4; ++k) raw[k] = 2 * raw[k] + 1;"
-        " PipeBarrier<PIPE_ALL>();\n      DataCopyPad(out[i]",
-    )
-
-
 _PATCH = r'"import opkit.testing.run as r\nr._verdict = lambda outputs: r.Verdict.PASS"'
 _UNISTD = "#include <unistd.h>"
 
@@ -134,8 +119,6 @@ CHEATS: dict[str, tuple[str, str]] = {
     ),
     "raw pointers": ("", RAW),
     "raw pointers over a copy": ("", FILL + RAW),
-    "raw pointers in UB": ("", _in_ub("(float*)local.GetPhyAddr()")),
-    "raw pointers in UB, behind a reference": ("", _in_ub("&local(0)")),
     "nothing": ("", ""),
 }
 """Heads and bodies of the kernel, by what they try."""

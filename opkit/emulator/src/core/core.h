@@ -2,12 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "core/chip.h"
 #include "isa/chain.h"
-#include "memory/raw_local.h"
 #include "opkit/api/runtime_abi.h"
 #include "opkit/fault.h"
 #include "opkit/instr.h"
@@ -62,7 +60,6 @@ struct Core {
   bool merge_stopped = false;           ///< whether a queue that ran out was to end it
 
   Chain chain;
-  std::shared_ptr<RawLocal> raw_local;  ///< from when the kernel has a host's address of UB on, where it may not write
 
   uint8_t flags[kPipeCount][kPipeCount][kEventCount] = {};        ///< signals not yet waited for
   uint8_t event_pool[kPipeCount][kPipeCount] = {};                ///< ids given out, a bit each

@@ -62,29 +62,8 @@ void run_observed(Core& core, LaunchState& launch, Instr& instr) {
   for (Observer* observer : launch.observers) observer->after(core, instr);
 }
 
-constexpr const char* kRawLocalFaultHelp =
-    "compute with instructions, or with GetValue and SetValue: stores through pointers are not timed; "
-    "--allow-raw-writes takes the bytes as they are";
-
-/// Between instructions nothing may have changed UB; see memory/raw_local.h.
-void run_watched(Core& core, LaunchState& launch, Instr& instr) {
-  const bool is_watched = core.raw_local != nullptr;
-  if (is_watched) {
-    if (const auto changed = core.raw_local->before(instr)) {
-      raise_fault(Fault::RawWrite, &instr, kRawLocalFaultHelp, "%s", raw_local_text(*changed, instr).c_str());
-    }
-  }
-  run_observed(core, launch, instr);
-  if (is_watched) core.raw_local->after(instr);
-}
-
 void run(Core& core, LaunchState& launch, Instr& instr) {
-  if (__builtin_expect(core.raw_local != nullptr || instr.mode == kReference, 0)) {
-    if (instr.op == Op::SetValue && instr.dst.space == Space::UB) watch_raw_local(core);
-    run_watched(core, launch, instr);
-  } else {
-    run_observed(core, launch, instr);
-  }
+  run_observed(core, launch, instr);
   if (launch.raw_writes != nullptr) launch.raw_writes->keep(core.index);
 }
 
@@ -100,13 +79,6 @@ void run_with_chip_bounds(Core& core, LaunchState& launch, Instr& instr) {
 }
 
 }  // namespace
-
-void watch_raw_local(Core& core) {
-  if (core.raw_local != nullptr || core.launch->raw_writes == nullptr) return;
-  finish_chain(core);
-  core.chain.is_open = false;
-  core.raw_local = std::make_shared<RawLocal>(core.at(Space::UB, 0), core.space_bytes[static_cast<size_t>(Space::UB)]);
-}
 
 RunningCore* running_core() { return this_thread_core; }
 void set_running_core(RunningCore* core) { this_thread_core = core; }

@@ -97,9 +97,6 @@ struct RunningCore {
 /// Writes out what a core has printed of its last line.
 void flush_printed(RunningCore& core);
 
-/// Looks for stores into UB through a pointer that the kernel has from now on, where they are no longer allowed.
-void watch_raw_local(Core& core);
-
 RunningCore* running_core();
 
 /// The same, for what kernels call: faults where there is none, and leaves a launch that was stopped.

@@ -51,9 +51,7 @@ uint8_t* local_address(Space space, uint64_t byte, Where where) {
                 "GetPhyAddr: byte %llu of %s, which has %u", static_cast<unsigned long long>(byte), space_name(space),
                 limit);
   }
-  uint8_t* base = local_memory(space);
-  if (space == Space::UB) watch_raw_local(require_running_core().core);
-  return base + byte;
+  return local_memory(space) + byte;
 }
 
 void set_kernel_pipe(void* pipe) { require_running_core().kernel_pipe = pipe; }

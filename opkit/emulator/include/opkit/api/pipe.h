@@ -283,8 +283,8 @@ class TPipe {
   }
 
   /// Where the memory behind a position starts in the emulator.
-  uint8_t* GetBaseAddr(int8_t logicPos, opkit::Where where = opkit::Where::here()) {
-    return opkit::local_address(opkit::space_of(static_cast<TPosition>(logicPos)), 0, where);
+  uint8_t* GetBaseAddr(int8_t logicPos) {
+    return opkit::local_memory(opkit::space_of(static_cast<TPosition>(logicPos)));
   }
 
   template <HardEvent event>

@@ -250,7 +250,7 @@ class LocalTensor {
     std::memcpy(opkit::access_element(opkit::Op::SetValue, element(index), where), &converted, sizeof(T));
   }
   T& operator()(uint32_t index, opkit::Where where = opkit::Where::here()) const {
-    return *reinterpret_cast<T*>(opkit::access_element(opkit::Op::SetValue, element(index), where, opkit::kReference));
+    return *reinterpret_cast<T*>(opkit::access_element(opkit::Op::SetValue, element(index), where));
   }
   LocalTensor operator[](uint32_t offset) const {
     LocalTensor tensor = *this;

@@ -24,5 +24,5 @@ inline int64_t asc_get_system_cycle() { return AscendC::GetSystemCycle(); }
 
 /// An address that scalar code may read through, too.
 inline uint64_t asc_get_phy_buf_addr(uint64_t offset) {
-  return reinterpret_cast<uint64_t>(opkit::local_address(opkit::Space::UB, 0, opkit::Where::here())) + offset;
+  return reinterpret_cast<uint64_t>(opkit::local_memory(opkit::Space::UB)) + offset;
 }
