@@ -26,6 +26,12 @@ def _pulled(name: str) -> Callable[..., Any]:
     return pulled
 
 
+def _log_sigmoid(c: Call, grad: Value, x: Value, *kept: Value) -> Value:
+    # exp(x) of sigmoid(-x) would be infinite where the slope still is a number.
+    z = (-x.apply("abs")).apply("exp")
+    return grad * x.apply("greater", 0.0).apply("where", z, 1.0) / (z + 1.0)
+
+
 def _mish(c: Call, grad: Value, x: Value) -> Value:
     slope: Value = _pulled("tanh_softplus")(c, x, x)
     return grad * (x.apply("tanh_softplus") + slope)
@@ -88,7 +94,7 @@ ROWS: Mapping[str, Callable[..., Any]] = {
     f"aten.{name}_backward.default": row
     for name, row in (
         ("gelu", _pulled("gelu")),
-        ("log_sigmoid", _pulled("log_sigmoid")),
+        ("log_sigmoid", _log_sigmoid),
         ("mish", _mish),
         ("silu", _silu),
         ("sigmoid", _pulled("sigmoid")),
