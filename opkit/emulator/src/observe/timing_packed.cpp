@@ -167,7 +167,7 @@ std::shared_ptr<KeptLaunch> KeptLaunch::unpack(std::string_view bytes) {
         if ((differs >> word & 1) != 0) last[op][word] = reader.value<uint64_t>();
       }
       KeptInstr kept;
-      std::memcpy(&kept, last[op].data(), sizeof(kept));
+      std::memcpy(static_cast<void*>(&kept), last[op].data(), sizeof(kept));
       Reader payloads(reader.text());
       for_each_payload(kept.instr, [&](auto& payload) { core->unpack(payloads, payload); });
       core->instructions.push_back(kept);
