@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from opkit.chips import Chip
@@ -82,8 +82,18 @@ class _Operand:
         return replace(whole, offset=offset, size_bytes=self.size_bytes)
 
 
-_known: dict[tuple[object, ...], tuple[_KernelLaunch, ...]] = {}
-"""Launches of the kernels' own graphs: layers of a model that are alike are compiled once."""
+@dataclass(frozen=True)
+class _Work:
+    """What a kernel's own graph takes."""
+
+    launches: tuple[_KernelLaunch, ...]
+    unchanged: Mapping[str, str]
+    """Outputs that are an input as it is, such as one of 16 bits that is rounded to its own type:
+    nothing writes these."""
+
+
+_known: dict[tuple[object, ...], _Work] = {}
+"""Work of the kernels' own graphs: layers of a model that are alike are compiled once."""
 
 
 def plan_of(
@@ -124,7 +134,11 @@ def plan_of(
         own = _kernel_of(fused, group)
         for name in fused.results_of(group):
             roots[name] = name
-        launched += [(own, launch) for launch in _launches(own.fused, chip)]
+        work = _work_of(own.fused, chip)
+        for result, source in work.unchanged.items():
+            roots[own.names[result]] = roots[own.names[source]]
+            offsets[own.names[result]] = offsets.get(own.names[source], 0)
+        launched += [(own, launch) for launch in work.launches]
     for name, window in fused.windows.items():
         roots[name] = roots[window.base]
     for name, tensor in fused.graph.outputs:
@@ -226,6 +240,7 @@ def _assembled(
     writes = [
         _written(own, launch, row) for (own, launch), row in zip(launched, arguments, strict=True)
     ]
+    _check_written(graph, launched, arguments, writes)
     order = in_joining_order(operands, writes, kinds)
     launched = [launched[at] for at in order]
     arguments = [arguments[at] for at in order]
@@ -267,6 +282,26 @@ def _assembled(
     )
     plan.check()
     return plan
+
+
+def _check_written(
+    graph: Graph,
+    launched: Sequence[tuple[_Kernel, _KernelLaunch]],
+    arguments: Sequence[Sequence[_Operand | bytes | Drawn]],
+    writes: Sequence[Collection[str]],
+) -> None:
+    """Raise GraphError where a launch reads what nothing has written: it would find what lay in
+    memory before."""
+    known = {tensor.name for tensor in graph.inputs}
+    for (own, launch), row, written in zip(launched, arguments, writes, strict=True):
+        for each in row:
+            if isinstance(each, _Operand) and each.root not in known | set(written):
+                raise GraphError(
+                    f"{launch.name} reads {each.root}, which no kernel before it writes",
+                    location=own.fused.graph.nodes[-1].location,
+                    help="this is a fault of opkit's: please report the program",
+                )
+        known |= set(written)
 
 
 _DRAWING = "the generator"
@@ -382,7 +417,7 @@ def _name(operators: Sequence[str]) -> str:
     return f"{found}_kernel"
 
 
-def _launches(kernel: FusedGraph, chip: Chip) -> tuple[_KernelLaunch, ...]:
+def _work_of(kernel: FusedGraph, chip: Chip) -> _Work:
     graph = kernel.graph
     windows = tuple(kernel.windows.items())
     key = (graph, chip.name, tuple(node.location for node in graph.nodes), windows)
@@ -391,7 +426,7 @@ def _launches(kernel: FusedGraph, chip: Chip) -> tuple[_KernelLaunch, ...]:
     return _known[key]
 
 
-def _worked_out(kernel: FusedGraph, chip: Chip) -> tuple[_KernelLaunch, ...]:
+def _worked_out(kernel: FusedGraph, chip: Chip) -> _Work:
     graph = kernel.graph
     program = Compiled(compile_kernel(kernel, chip))
     lowered = program.lowered
@@ -406,7 +441,11 @@ def _worked_out(kernel: FusedGraph, chip: Chip) -> tuple[_KernelLaunch, ...]:
         # A kernel that was fused with its parts is given these by the model.
         roots[name] = roots.get(window.base, name)
     owners = {roots[name]: output for output, name in lowered.graph.outputs}
-    owners |= {tensor.name: tensor.name for tensor in graph.inputs}
+    inputs = {tensor.name for tensor in graph.inputs}
+    unchanged = {
+        output: roots[name] for output, name in lowered.graph.outputs if roots[name] in inputs
+    }
+    owners |= {name: name for name in inputs}
 
     def argument(given: Argument) -> str | _Inner | bytes | Drawn:
         if isinstance(given, Draw):
@@ -425,7 +464,7 @@ def _worked_out(kernel: FusedGraph, chip: Chip) -> tuple[_KernelLaunch, ...]:
         root = roots[given.name]
         return owners.get(root) or _Inner(root, size_of(tensors[root]))
 
-    return tuple(
+    launches = tuple(
         _KernelLaunch(
             launch.code.name,
             launch.code.text(),
@@ -436,6 +475,7 @@ def _worked_out(kernel: FusedGraph, chip: Chip) -> tuple[_KernelLaunch, ...]:
         )
         for launch in program.launches({})
     )
+    return _Work(launches, unchanged)
 
 
 def size_of(tensor: Tensor) -> int:
