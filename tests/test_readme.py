@@ -54,11 +54,12 @@ def test_the_tour_shows_cases_that_test_runs() -> None:
     shown = block_with("$ opkit test")
     assert set(re.findall(r"^gelu_custom\S*-\S+", shown, re.MULTILINE)) <= set(names)
     (total,) = re.findall(r"(\d+) cases by", shown)
-    assert int(total) == len(names)
+    # Choices by tiling data add some that only a built operator has: tests/test_tour.py runs it.
+    assert int(total) >= len(names)
 
 
 def test_the_prototype_of_the_tour_is_the_one_of_the_demo() -> None:
-    demo = Path(scaffold.__file__).parents[1] / "cli" / "data" / "gelu_custom.json"
+    demo = Path(scaffold.__file__).parents[1] / "cli" / "commands" / "data" / "gelu_custom.json"
     (spec,) = schema.load(demo)
     shown = tour_spec()
     assert (shown.op, shown.name, shown.inputs, shown.outputs) == (

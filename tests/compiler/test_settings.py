@@ -35,7 +35,7 @@ def graph_of(text: str) -> oc.Graph:
         ("argmax(x, axis=(0, 1))", "axis is (0, 1), expected an axis from -2 to 1"),
         ("stack(x, w, axis=3)", "axis is 3, expected an axis from -3 to 2"),
         ("transpose(x, 1)", "axes is 1, expected an order of the axes"),
-        ("pad(x, (1, 2))", "expected 2 pairs of elements before and behind"),
+        ("pad(x, (1, 2, 3))", "expected 2 pairs of elements before and behind"),
         ("pad(x, ((1, -5), (0, 0)))", "expected pairs of whole numbers from 0"),
         ("slice(x, 0, 0, 3, 0)", "step is 0, expected a whole number from 1"),
         ("windows(x, (2, 2))", "expected images of batch, rows, columns, channels"),

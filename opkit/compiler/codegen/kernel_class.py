@@ -25,7 +25,15 @@ __all__ = [
 _API_TILINGS = frozenset(
     f"{function}Tiling"
     for function in (
-        *("BatchNorm", "DeepNorm", "GroupNorm", "LayerNorm", "LayerNormGrad", "LayerNormGradBeta"),
+        *(
+            "BatchNorm",
+            "ConfusionTranspose",
+            "DeepNorm",
+            "GroupNorm",
+            "LayerNorm",
+            "LayerNormGrad",
+            "LayerNormGradBeta",
+        ),
         *("LayerNormSeparate", "LogSoftMax", "Pad", "RmsNorm", "SoftMax", "TCube", "Topk", "UnPad"),
     )
 )

@@ -636,7 +636,7 @@ class _Reader:
                 )
             settings |= dict(zip(names, map(self.literal, extra), strict=False))
         parts = [self.read(each) for each in self.listed(row.arity, positional)]
-        if name == "pad" and "widths" in settings:
+        if name == "pad" and "widths" in settings and parts:
             rank = self.tensor(node, parts[0]).ndim
             settings["widths"] = flat_widths(settings["widths"], rank)
         return self.combine(node, name, parts, settings)
