@@ -54,7 +54,7 @@ def test_the_tour_shows_cases_that_test_runs() -> None:
     shown = block_with("$ opkit test")
     assert set(re.findall(r"^gelu_custom\S*-\S+", shown, re.MULTILINE)) <= set(names)
     (total,) = re.findall(r"(\d+) cases by", shown)
-    # Choices by tiling data add some that only a built operator has: tests/test_tour.py runs it.
+    # Choices by tiling data add some that only a built operator has; a slow test runs it.
     assert int(total) >= len(names)
 
 

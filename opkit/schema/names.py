@@ -52,12 +52,13 @@ _GLOBAL_NAMES = frozenset((
     "copy_ubuf_to_ubuf", "dec", "detail", "event_t", "fe", "float16_t", "float32_t", "ge",
     "gert", "get_cmpmask", "get_rsvd_cnt", "half", "inc", "int4b_t", "is_layout", "is_layout_v",
     "main", "matmul", "max", "min", "opkit", "pad_t", "pipe_barrier", "pipe_t", "set_cmpmask",
-    "set_flag", "set_mask_count", "set_mask_norm", "set_mov_pad_val", "set_vector_mask", "std",
-    "tiling", "vadd", "vadds", "vcmax", "vcmin", "vcmp_eq", "vcmp_ge", "vcmp_gt", "vcmp_le",
-    "vcmp_lt", "vcmp_ne", "vcmpv_eq", "vcmpv_ge", "vcmpv_gt", "vcmpv_le", "vcmpv_lt",
-    "vcmpv_ne", "vcmpvs_eq", "vcmpvs_ge", "vcmpvs_gt", "vcmpvs_le", "vcmpvs_lt", "vcmpvs_ne",
-    "vdiv", "vector_dup", "vgather", "vgatherb", "vmax", "vmaxs", "vmin", "vmins", "vmul",
-    "vmulconv_f162s8", "vmulconv_f162u8", "vmuls", "vreducev2", "vsel", "vsub", "wait_flag",
+    "set_flag", "set_mask_count", "set_mask_norm", "set_mov_pad_val", "set_nd_para",
+    "set_vector_mask", "std", "tiling", "vadd", "vadds", "vcmax", "vcmin", "vcmp_eq", "vcmp_ge",
+    "vcmp_gt", "vcmp_le", "vcmp_lt", "vcmp_ne", "vcmpv_eq", "vcmpv_ge", "vcmpv_gt", "vcmpv_le",
+    "vcmpv_lt", "vcmpv_ne", "vcmpvs_eq", "vcmpvs_ge", "vcmpvs_gt", "vcmpvs_le", "vcmpvs_lt",
+    "vcmpvs_ne", "vdiv", "vector_dup", "vgather", "vgatherb", "vmax", "vmaxs", "vmin", "vmins",
+    "vmul", "vmulconv_f162s8", "vmulconv_f162u8", "vmuls", "vreducev2", "vsel", "vsub",
+    "wait_flag",
 ))
 # fmt: on
 

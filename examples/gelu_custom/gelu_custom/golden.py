@@ -32,6 +32,11 @@ def gelu_custom(x):
     return _result0
 
 
+def gelu_custom_tuned(x):
+    """Return the outputs of GELUCustomTuned: the same function, another kernel."""
+    return gelu_custom(x)
+
+
 def gelu_custom_grad(grad_y, x):
     """Return the outputs of GELUCustomGrad.
 
