@@ -16,6 +16,7 @@ from opkit.schema.familiar_rules import (
     IDENTITIES,
     WRITTEN_OUT,
     arguments_of,
+    given_arguments,
     parsed,
     written_out,
 )
@@ -267,7 +268,9 @@ class _Words(ast.NodeTransformer):
         # PyTorch's normalized_shape: the last axis, whatever it is called.
         if len(args) >= 2 and _is_shape(args[1]):
             args = [args[0], *args[2:]]
-        parts = self.taken(ast.Call(node.func, args, node.keywords), "x", "weight", "epsilon")
+        parts = given_arguments(
+            ast.Call(node.func, args, node.keywords), ("x", "weight", "epsilon")
+        )
         if parts is None or "x" not in parts:
             return node
         parts.setdefault("epsilon", ast.Constant(1e-6))
@@ -276,7 +279,7 @@ class _Words(ast.NodeTransformer):
 
     def clamp(self, node: ast.Call) -> ast.expr:
         """Return a clamp whose bounds are no numbers as the choices that it is made of."""
-        parts = self.taken(node, "x", "low", "high")
+        parts = given_arguments(node, ("x", "low", "high"))
         if parts is None or "x" not in parts or all(map(_is_number, list(parts.values())[1:])):
             return node
         text = "maximum(x, low)" if "low" in parts else "x"
@@ -303,7 +306,7 @@ class _Words(ast.NodeTransformer):
 
     def cast(self, node: ast.Call) -> ast.expr:
         """Return `x.to(torch.int8)`, `x.astype("half")` and the like as a cast."""
-        parts = self.taken(node, "x", "dtype")
+        parts = given_arguments(node, ("x", "dtype"))
         if parts is None or parts.keys() != {"x", "dtype"}:
             return node
         given = parts["dtype"]
@@ -353,17 +356,6 @@ class _Words(ast.NodeTransformer):
         }
         return written_out(ast.unparse(axis), **numbers)
 
-    def taken(self, node: ast.Call, *names: str) -> dict[str, ast.expr] | None:
-        """Return the arguments by these names, as they stand or as they are named."""
-        if len(node.args) > len(names):
-            return None
-        found = dict(zip(names, node.args, strict=False))
-        for keyword in node.keywords:
-            if keyword.arg not in names or keyword.arg in found:
-                return None
-            found[keyword.arg] = keyword.value
-        return found
-
     def picked(self, node: ast.Call) -> ast.expr:
         # PyTorch's order is the tensor, the axis, the places.
         if len(node.args) == 3 and _number(node.args[1]) is not None:
@@ -381,7 +373,7 @@ class _Words(ast.NodeTransformer):
         return node
 
     def linear(self, node: ast.Call) -> ast.expr:
-        parts = self.taken(node, "x", "weight", "bias")
+        parts = given_arguments(node, ("x", "weight", "bias"))
         if parts is None or not {"x", "weight"} <= parts.keys():
             return node
         return written_out("x @ weight.T + bias" if "bias" in parts else "x @ weight.T", **parts)
@@ -411,7 +403,7 @@ class _Words(ast.NodeTransformer):
         if len(args) >= 2 and _is_shape(args[1]):
             args = [args[0], *args[2:]]
         call = ast.Call(node.func, args, node.keywords)
-        parts = self.taken(call, "x", "weight", "bias", "epsilon")
+        parts = given_arguments(call, ("x", "weight", "bias", "epsilon"))
         if parts is None or "x" not in parts:
             return node
         parts.setdefault("epsilon", ast.Constant(1e-5))
@@ -420,7 +412,7 @@ class _Words(ast.NodeTransformer):
         return written_out(text + (" + bias" if "bias" in parts else ""), **parts)
 
     def group_norm(self, node: ast.Call) -> ast.expr:
-        parts = self.taken(node, "x", "groups", "weight", "bias", "epsilon")
+        parts = given_arguments(node, ("x", "groups", "weight", "bias", "epsilon"))
         x = parts.get("x") if parts is not None else None
         axes = self.axes.get(x.id, ()) if isinstance(x, ast.Name) else ()
         is_known = len(axes) >= 3 and "..." not in axes and isinstance(axes[1], int)

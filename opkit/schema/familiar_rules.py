@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "WRITTEN_OUT",
     "Written",
     "arguments_of",
+    "given_arguments",
     "parsed",
     "written_out",
 ]
@@ -126,13 +127,21 @@ def arguments_of(node: ast.Call, parameters: str) -> Mapping[str, ast.expr] | No
     """Return the arguments of a call by their names, with defaults; None where they do not fit."""
     rows = [each.strip().partition("=") for each in parameters.split(",")]
     names = [name for name, _, _ in rows]
-    found = {name: parsed(default) for name, sign, default in rows if sign}
+    given = given_arguments(node, names)
+    if given is None:
+        return None
+    found = {name: parsed(default) for name, sign, default in rows if sign} | given
+    return found if found.keys() == set(names) else None
+
+
+def given_arguments(node: ast.Call, names: Sequence[str]) -> dict[str, ast.expr] | None:
+    """Return the arguments that a call gives by these names, as they stand or as they are named;
+    None where it gives others, too."""
     if len(node.args) > len(names):
         return None
-    given = dict(zip(names, node.args, strict=False))
+    found = dict(zip(names, node.args, strict=False))
     for keyword in node.keywords:
-        if keyword.arg not in names or keyword.arg in given:
+        if keyword.arg is None or keyword.arg not in names or keyword.arg in found:
             return None
-        given[keyword.arg] = keyword.value
-    found |= given
-    return found if found.keys() == set(names) else None
+        found[keyword.arg] = keyword.value
+    return found

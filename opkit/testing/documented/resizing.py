@@ -7,6 +7,8 @@ parameters.
 
 from __future__ import annotations
 
+from typing import Any
+
 from opkit.testing.documented.table import Numbers, Tensor, documented, torch
 
 _INTERPOLATIONS = ["bilinear", "nearest", "bicubic"]
@@ -30,6 +32,11 @@ def grid_sample(
     )
 
 
+def _sampling_modes(interpolation: str, padding: str, align_corners: bool) -> tuple[Any, ...]:
+    """The modes as PyTorch's gradients of samples number them."""
+    return _INTERPOLATIONS.index(interpolation), _PADDINGS.index(padding), align_corners
+
+
 @documented("grid_sampler2_d_grad")
 def grid_sampler2_d_grad(
     dy: Tensor,
@@ -41,11 +48,9 @@ def grid_sampler2_d_grad(
     align_corners: bool,
 ) -> tuple[Tensor, ...]:
     """Gradients of samples by images and grid."""
-    found: tuple[Tensor, ...] = torch.ops.aten.grid_sampler_2d_backward(
-        *(dy, x, grid, _INTERPOLATIONS.index(interpolation_mode), _PADDINGS.index(padding_mode)),
-        *(align_corners, [True, True]),
-    )
-    return found
+    backward = torch.ops.aten.grid_sampler_2d_backward
+    modes = _sampling_modes(interpolation_mode, padding_mode, align_corners)
+    return tuple(backward(dy, x, grid, *modes, [True, True]))
 
 
 @documented("grid_sampler3_d_grad")
@@ -59,11 +64,9 @@ def grid_sampler3_d_grad(
     align_corners: bool,
 ) -> tuple[Tensor, ...]:
     """Gradients of samples by solid images and grid."""
-    found: tuple[Tensor, ...] = torch.ops.aten.grid_sampler_3d_backward(
-        *(dy, x, grid, _INTERPOLATIONS.index(interpolation_mode), _PADDINGS.index(padding_mode)),
-        *(align_corners, [True, True]),
-    )
-    return found
+    backward = torch.ops.aten.grid_sampler_3d_backward
+    modes = _sampling_modes(interpolation_mode, padding_mode, align_corners)
+    return tuple(backward(dy, x, grid, *modes, [True, True]))
 
 
 @documented("resize_upsample_trilinear")
