@@ -109,21 +109,11 @@ def launcher(
         f"{'.device' if given else ''})"
         for tensor, shape in shapes.items()
     ]
-    grid = " * ".join(blocks)
-    if is_tuned := len(schedules) > 1:
-        grid = re.sub(rf"\b({'|'.join(schedules[0].constants)})\b", r'meta["\1"]', grid)
-        grid = f"lambda meta: ({grid},)"
-        arguments = [*stems, *numbers]
-    else:
-        arguments = [
-            *stems,
-            *numbers,
-            *_named(schedules[0].constants),
-            *_named(schedules[0].options),
-        ]
-        for key, extent in schedules[0].constants.items():
-            grid = re.sub(rf"\b{key}\b", str(extent), grid)
-        grid = f"({grid},)"
+    first = schedules[0]
+    grid = re.sub(rf"\b({'|'.join(first.constants)})\b", r'meta["\1"]', " * ".join(blocks))
+    is_tuned = len(schedules) > 1
+    chosen = [] if is_tuned else [*_named(first.constants), *_named(first.options)]
+    arguments = [*stems, *numbers, *chosen]
     text = [
         *(_tuned(schedules) if is_tuned else ()),
         "@triton.jit",
@@ -139,7 +129,7 @@ def launcher(
                 *indented(
                     [
                         *before,
-                        f"{name}_kernel[{grid}](",
+                        f"{name}_kernel[lambda meta: ({grid},)](",
                         *indented([f"{', '.join(arguments)}"]),
                         ")",
                     ]
