@@ -152,6 +152,27 @@ def _relaxed() -> Iterator[None]:
                 return super().histogram(self.cast(input, kind), num_bins, mask)
             return super().histogram(input, num_bins, mask)
 
+        def _validate_atomic_rmw_element_type(self, element_ty: Any, op: str) -> None:
+            """Take elements of all widths."""
+
+        def atomic_max(self, ptr: Any, val: Any, mask: Any, sem: str, scope: str) -> Any:
+            return self._extreme("max", ptr, val, mask, sem, scope)
+
+        def atomic_min(self, ptr: Any, val: Any, mask: Any, sem: str, scope: str) -> Any:
+            return self._extreme("min", ptr, val, mask, sem, scope)
+
+        def _extreme(self, name: str, ptr: Any, val: Any, mask: Any, sem: str, scope: str) -> Any:
+            # Of floats too: the chip has them, and needs no comparison of their bits.
+            if not val.type.scalar.is_floating():
+                return getattr(super(), f"atomic_{name}")(ptr, val, mask, sem, scope)
+            ptr, val, mask = self.atom_red_typechecking_impl(ptr, val, mask, name)
+            handle = self.builder.create_atomic_rmw(
+                getattr(ir.ATOMIC_OP, name.upper()),
+                *(ptr.handle, val.handle, mask.handle),
+                *(self._str_to_sem(sem), self._str_to_scope(scope)),
+            )
+            return self.make_tensor(handle, val.type)
+
         def _str_to_dot_input_precision(self, input_precision: str) -> Any:
             # Products are exact sums of the operands' own digits whatever is allowed.
             if input_precision.lower() == "hf32":

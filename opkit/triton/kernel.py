@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from opkit.chips import Chip
 
-from . import control, elementwise, memory, products, reductions, shapes  # noqa: F401
+from . import atomics, control, elementwise, memory, products, reductions, shapes  # noqa: F401
 from .lowering import Lowering
 from .products import product_tiling, product_types
 from .ttir import Module
@@ -36,8 +36,10 @@ class KernelText:
     """How much of UB its tiles take."""
     workspace_bytes: int
     """Global memory that each vector core needs for itself."""
+    is_in_turns: bool
+    """Whether one core runs all programs, in order."""
     notes: tuple[str, ...]
-    """What goes element by element, with file and line."""
+    """What goes element by element, or in turns, with file and line."""
 
 
 def kernel_text(module: Module, chip: Chip) -> KernelText:
@@ -91,6 +93,7 @@ def kernel_text(module: Module, chip: Chip) -> KernelText:
         needs_library=lowering.needs_library,
         ub_bytes=used,
         workspace_bytes=lowering.workspace_bytes,
+        is_in_turns=lowering.is_in_turns,
         notes=tuple(writer.notes),
     )
 
@@ -149,11 +152,14 @@ def _entry(name: str, parameters: list[str], lowering: Lowering) -> list[str]:
         objects.append(f"  REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), {', '.join(names)});")
         offset = f"GetBlockIdx() * {lowering.workspace_bytes}LL"
         objects.append(f"  products.work = reinterpret_cast<int64_t>(work) + {offset};")
+    tasks = "static_cast<int64_t>(grid_x) * grid_y * grid_z"
+    if lowering.is_in_turns:
+        tasks, cores = f"GetBlockIdx() == 0 ? {tasks} : 0", "1"
     return [
         '#line 1 "the grid"',
         f'extern "C" __global__ __aicore__ void {name}({", ".join(head)}) {{',
         *objects,
-        "  const int64_t tasks = static_cast<int64_t>(grid_x) * grid_y * grid_z;",
+        f"  const int64_t tasks = {tasks};",
         f"  for (int64_t task = GetBlockIdx(); task < tasks; task += {cores}) {{",
         f"    program({', '.join(given)});",
         "    barrier();",

@@ -302,7 +302,7 @@ def _start(
         given += _argument(kind, value)
     given += [np.int32(extent) for extent in grid]
     chip = kernel.native.image.chip
-    tasks = grid[0] * grid[1] * grid[2]
+    tasks = 1 if kernel.text.is_in_turns else grid[0] * grid[1] * grid[2]
     if kernel.text.mode == "vector":
         kernel.native.launch(given, min(tasks, chip.count("cores.aiv")))
         return

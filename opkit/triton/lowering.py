@@ -66,6 +66,8 @@ class Lowering:
         """Global memory that each core needs for itself."""
         self.needs_library = False
         """Whether more than the basic API is called."""
+        self.is_in_turns = False
+        """Whether programs run one after the other, on one core."""
         self.calls: list[str] = []
         self.returns: list[tuple[str, list[Value]]] = []
 
@@ -97,9 +99,16 @@ class Lowering:
 
     def note_slow(self, what: str) -> None:
         """Note that something goes element by element through the scalar unit."""
+        self._note(f"{what} goes element by element through the scalar unit")
+
+    def run_in_turns(self, what: str) -> None:
+        """Have programs run one after the other, on one core, and note what needs it."""
+        self.is_in_turns = True
+        self._note(f"{what}: all programs run one after the other on one core")
+
+    def _note(self, message: str) -> None:
         where = self.operation.where if self.operation is not None else None
-        place = f"{where.file}:{where.line}: " if where is not None else ""
-        text = f"{place}{what} goes element by element through the scalar unit"
+        text = f"{where.file}:{where.line}: {message}" if where is not None else message
         if text not in self.writer.notes:
             self.writer.notes.append(text)
 

@@ -1,17 +1,15 @@
-"""Loads, stores and atomics: boxes of global memory at once, anything else element by element."""
+"""Loads and stores: boxes of global memory at once, anything else element by element."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .lowering import Lowering, all_operations, indices, lowers
+from .lowering import Lowering, indices, lowers
 from .ttir import Operation, Type
 from .values import STORED, Affine, Buffer, Mask, Pointers, Scalar, Splat, Stored, Value
 
-__all__: list[str] = []
-
-_ATOMICS = ("and", "or", "xor", "add", "fadd", "max", "min", "umax", "umin", "xchg")
+__all__ = ["box_text", "each_put", "everything", "is_scattered"]
 
 
 def _optional(operation: Operation, lowering: Lowering) -> list[Value | None]:
@@ -66,17 +64,18 @@ def _load(lowering: Lowering, operation: Operation) -> None:
     element = _pointee(lowering, pointer, kind)
     if kind.is_pointer:
         element = "i64"
-    where = lowering.as_mask(mask) if mask is not None else _everything(kind)
+    where = lowering.as_mask(mask) if mask is not None else everything(kind)
     target = lowering.writer.buffer("i1" if kind.element == "i1" else element, kind.count)
     filler = _filler(other)
-    if not _is_scattered(pointers, where) and filler is not None:
+    if not is_scattered(pointers, where) and filler is not None:
         _load_box(lowering, pointers, where, target, filler)
     else:
         _gather(lowering, pointers, where, target, other, filler)
     lowering.set(operation, Stored(kind, target))
 
 
-def _everything(kind: Type) -> Mask:
+def everything(kind: Type) -> Mask:
+    """Return the mask that holds everywhere in a tile."""
     shape = kind.shape or ()
     return Mask(Type("i1", shape), (0,) * len(shape), shape)
 
@@ -92,13 +91,15 @@ def _filler(other: Value | None) -> str | None:
     return None
 
 
-def _box_text(pointers: Pointers, where: Mask) -> str:
+def box_text(pointers: Pointers, where: Mask) -> str:
+    """Return C++ of the box of memory that pointers under a mask are."""
     shape = pointers.type.shape or ()
     parts = (shape, pointers.coefficients, where.low, where.high)
     return f"Box<{len(shape)}>{{{', '.join(indices(part) for part in parts)}}}"
 
 
-def _is_scattered(pointers: Pointers, where: Mask) -> bool:
+def is_scattered(pointers: Pointers, where: Mask) -> bool:
+    """Whether addresses or their mask are no box."""
     return bool(pointers.buffers or pointers.places or where.buffers)
 
 
@@ -116,7 +117,7 @@ def _load_box(
     writer.on("any")
     writer.line(
         f"load_box<{stored}, {_flag(lowering)}, {rank}>({target.name}, {pointers.address},"
-        f" {_box_text(pointers, where)}, stored<{stored}>({filler}));"
+        f" {box_text(pointers, where)}, stored<{stored}>({filler}));"
     )
     writer.pipe = "any"
 
@@ -171,26 +172,28 @@ def _store(lowering: Lowering, operation: Operation) -> None:
         _store_scalar(lowering, lowering.scalar(pointer), lowering.scalar(value), keep)
         return
     pointers = lowering.as_pointers(pointer)
-    where = lowering.as_mask(mask) if mask is not None else _everything(kind)
+    where = lowering.as_mask(mask) if mask is not None else everything(kind)
     source = lowering.stored(value)
     stage = writer.buffer(source.element, 1)
-    if _is_scattered(pointers, where):
+    if is_scattered(pointers, where):
         lowering.note_slow("a store to scattered addresses or under a mask that is no box")
-        _each_put(lowering, pointers, where, source, stage)
+        each_put(lowering, pointers, where, source, stage)
         return
     stored = STORED[source.element]
     rank = len(kind.shape)
     writer.on("any" if writer.pipe != "MTE3" else "MTE3")
     writer.line(
         f"store_box<{stored}, {rank}>({pointers.address}, {source.name},"
-        f" {_box_text(pointers, where)}, {stage.name});"
+        f" {box_text(pointers, where)}, {stage.name});"
     )
     writer.pipe = "any"
 
 
-def _each_put(
+def each_put(
     lowering: Lowering, pointers: Pointers, where: Mask, source: Buffer, stage: Buffer
 ) -> None:
+    """Write a tile element by element to addresses under a mask."""
+
     def line(at: str, loops: Sequence[str]) -> str:
         keep = lowering.mask_text(where, at, loops)
         address = lowering.address_text(pointers, at, loops)
@@ -208,66 +211,6 @@ def _store_scalar(lowering: Lowering, pointer: Scalar, value: Scalar, keep: str 
     put = f"put({pointer.text}, stored<{STORED[element]}>({value.text}), {stage.name});"
     writer.line(f"if ({keep}) {put}" if keep is not None else put)
     writer.pipe = "any"
-
-
-@lowers("tt.atomic_rmw")
-def _atomic(lowering: Lowering, operation: Operation) -> None:
-    given = lowering.given(operation)
-    pointer, value = given[:2]
-    mask = given[2] if len(given) > 2 else None
-    kind = _ATOMICS[operation.integer("atomic_rmw_op") - 1]
-    element = lowering.element(value.type)
-    function = {"add": "Add", "fadd": "Add", "max": "Max", "min": "Min"}.get(kind)
-    if function is None or element not in ("f32", "f16", "bf16", "i32", "i16", "i8"):
-        raise lowering.refuse(
-            f"atomic_{kind.removeprefix('f')} of {element}: no instruction of the chip does it;"
-            " what is written to memory can be added to, and its maximum and minimum taken, in"
-            " float32, float16, bfloat16, int32, int16 and int8"
-        )
-    if any(_is_used(lowering, result) for result in operation.results):
-        raise lowering.refuse(
-            f"the value before atomic_{kind.removeprefix('f')}: writes that add do not return it"
-        )
-    writer = lowering.writer
-    stored = STORED[element]
-    stage = writer.buffer(element, 1)
-    writer.on("any")
-    writer.line(f"SetAtomic{function}<{stored}>();")
-    if value.type.shape is None:
-        keep = lowering.scalar(mask).text if mask is not None else None
-        put = (
-            f"put({lowering.scalar(pointer).text},"
-            f" stored<{stored}>({lowering.scalar(value).text}), {stage.name});"
-        )
-        writer.line(f"if ({keep}) {put}" if keep not in (None, "true") else put)
-    else:
-        pointers = lowering.as_pointers(pointer)
-        where = lowering.as_mask(mask) if mask is not None else _everything(value.type)
-        source = lowering.stored(value)
-        if _is_scattered(pointers, where):
-            _each_put(lowering, pointers, where, source, stage)
-        else:
-            writer.line(
-                f"store_box<{stored}, {len(value.type.shape)}>({pointers.address}, {source.name},"
-                f" {_box_text(pointers, where)}, {stage.name});"
-            )
-    writer.line("barrier();")
-    writer.line("SetAtomicNone();")
-    writer.pipe = "any"
-
-
-def _is_used(lowering: Lowering, name: str) -> bool:
-    return any(
-        name in each.operands
-        for function in lowering.module.functions.values()
-        if function is lowering.function
-        for each in all_operations(function)
-    )
-
-
-@lowers("tt.atomic_cas")
-def _atomic_cas(lowering: Lowering, operation: Operation) -> None:
-    raise lowering.refuse("atomic_cas: no instruction of the chip compares and exchanges")
 
 
 @lowers("tt.print")

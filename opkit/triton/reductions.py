@@ -226,6 +226,9 @@ def _scan(lowering: Lowering, operation: Operation) -> None:
     totals = [writer.variable(COMPUTED[lowering.element(kind)]) for kind in kinds]
     targets: list[Buffer] = [lowering.new_buffer(kind) for kind in operation.result_types]
     lowering.note_slow("a scan")
+    # Sums and products of 16-bit floats are rounded where they are written, not on the way.
+    sign = {"arith.addf": "+", "arith.mulf": "*"}.get(_single(lowering, block) or "")
+    is_wide = len(given) == 1 and kinds[0].element in ("f16", "bf16")
     row, column, step = (writer.name("i") for _ in range(3))
     writer.on("any")
     with writer.loop():
@@ -239,7 +242,10 @@ def _scan(lowering: Lowering, operation: Operation) -> None:
         with writer.loop():
             writer.line(f"for (int64_t {step} = 1; {step} < {length}; ++{step}) {{")
             at = f"{first} {'-' if is_reverse else '+'} {step} * {inner}"
-            _combine_element(lowering, block, kinds, totals, buffers, at)
+            if sign is not None and is_wide:
+                writer.line(f"{totals[0]} = {totals[0]} {sign} get({buffers[0].name}, {at});")
+            else:
+                _combine_element(lowering, block, kinds, totals, buffers, at)
             for total, target in zip(totals, targets, strict=True):
                 writer.line(f"set({target.name}, {at}, {total});")
             writer.line("}")

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from .ttir import Operation
 from .values import COMPUTED
 
-__all__ = ["FLOAT_COMPARISONS", "INTEGER_COMPARISONS", "element_text", "rounded"]
+__all__ = ["FLOAT_COMPARISONS", "INTEGER_COMPARISONS", "UNSIGNED", "element_text", "rounded"]
 
-_UNSIGNED = {"i1": "bool", "i8": "uint8_t", "i16": "uint16_t", "i32": "uint32_t", "i64": "uint64_t"}
+UNSIGNED = {"i1": "bool", "i8": "uint8_t", "i16": "uint16_t", "i32": "uint32_t", "i64": "uint64_t"}
+"""C++ of whole numbers without a sign."""
 
 INTEGER_COMPARISONS = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 """By MLIR's number of the predicate."""
@@ -50,7 +51,7 @@ def element_text(operation: Operation, given: Sequence[str]) -> str | None:
         return _float_comparison(FLOAT_COMPARISONS[operation.integer("predicate")], given)
     if name in ("arith.select",):
         return f"({given[0]} ? {given[1]} : {given[2]})"
-    if element in _UNSIGNED or name in ("arith.fptosi", "arith.fptoui"):
+    if element in UNSIGNED or name in ("arith.fptosi", "arith.fptoui"):
         return _integer(name, element, source, given)
     return _float(name, element, source, given)
 
@@ -58,7 +59,7 @@ def element_text(operation: Operation, given: Sequence[str]) -> str | None:
 def _integer_comparison(predicate: str, element: str, given: Sequence[str]) -> str:
     a, b = given
     if predicate.startswith("u"):
-        kind = _UNSIGNED[element]
+        kind = UNSIGNED[element]
         return f"(({kind}){a} {_SIGNS[predicate[1:]]} ({kind}){b})"
     if element == "i1" and predicate.startswith("s"):
         # A true i1 is -1.
@@ -83,7 +84,7 @@ def _float_comparison(predicate: str, given: Sequence[str]) -> str:
 
 def _integer(name: str, element: str, source: str, given: Sequence[str]) -> str | None:
     kind = COMPUTED[element]
-    plain = _UNSIGNED[element]
+    plain = UNSIGNED[element]
     if element == "i1" and name in ("arith.addi", "arith.subi"):
         return f"({given[0]} != {given[1]})"
     wraps = {"arith.addi": "+", "arith.subi": "-", "arith.muli": "*"}
@@ -116,7 +117,7 @@ def _integer(name: str, element: str, source: str, given: Sequence[str]) -> str 
             return f"(({given[0]} & 1) != 0)"
         return f"({kind})-(int){given[0]}" if source == "i1" else f"({kind}){given[0]}"
     if name == "arith.extui":
-        return f"({kind})({_UNSIGNED[source]}){given[0]}"
+        return f"({kind})({UNSIGNED[source]}){given[0]}"
     if name == "arith.fptosi":
         if element == "i1":
             return f"({given[0]} != 0)"
@@ -156,7 +157,7 @@ def _float(name: str, element: str, source: str, given: Sequence[str]) -> str | 
         value = f"-(int){given[0]}" if source == "i1" else given[0]
         return rounded(f"static_cast<float>({value})", element)
     if name == "arith.uitofp":
-        return rounded(f"static_cast<float>(({_UNSIGNED[source]}){given[0]})", element)
+        return rounded(f"static_cast<float>(({UNSIGNED[source]}){given[0]})", element)
     if name == "math.absf":
         return f"({given[0]} < 0 ? -{given[0]} : {given[0]} == 0 ? 0.0f : {given[0]})"
     if name == "math.fma":

@@ -39,17 +39,6 @@ def test_a_tensor_on_the_host_is_what_triton_itself_says() -> None:
 
 
 @triton.jit
-def exchange_kernel(x):
-    tl.atomic_xchg(x, 1)
-
-
-@triton.jit
-def old_value_kernel(x):
-    before = tl.atomic_add(x, 1)
-    tl.store(x + 1, before)
-
-
-@triton.jit
 def large_kernel(x, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     value = tl.load(x + at)
@@ -65,8 +54,6 @@ def wrong_kernel(x):
     ("kernel", "line", "message", "dtype", "options"),
     [
         (doubles_kernel, "tl.load", "float64 is no data type", "float64", {}),
-        (exchange_kernel, "xchg", "atomic_xchg of i32: no instruction", "int32", {}),
-        (old_value_kernel, "atomic_add", "the value before atomic_add", "int32", {}),
         (large_kernel, "tl.exp", "does not fit", "float32", {"BLOCK": 32768}),
         (wrong_kernel, "x @ x", "MatMult", "float32", {}),
     ],

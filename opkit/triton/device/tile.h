@@ -88,6 +88,19 @@ __aicore__ inline uint64_t high_half(uint64_t a, uint64_t b, int bits) {
   return a1 * b1 + ((a1 * b0) >> 32) + ((a0 * b1) >> 32) + (middle >> 32);
 }
 
+/// What atomic_cas compares: bits.
+template <typename T>
+__aicore__ inline bool is_same(T a, T b) {
+  return a == b;
+}
+__aicore__ inline bool is_same(float a, float b) {
+  union {
+    float value;
+    uint32_t bits;
+  } first = {a}, second = {b};
+  return first.bits == second.bits;
+}
+
 /// Scalars of 16-bit floats are floats that hold such a value; masks are bool.
 template <typename T>
 __aicore__ inline auto get(const LocalTensor<T>& tile, int64_t at) {
