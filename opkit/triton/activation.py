@@ -17,6 +17,7 @@ from .launching import TritonKernel
 from .redirect import BACKEND, VARIABLE, is_ours
 
 _FAMILY = "triton.language.extra.cann"
+_LENT = (f"{_FAMILY}.libdevice", f"{_FAMILY}.extension")
 _ENTRIES = "triton.runtime.libentry"
 
 __all__ = ["activate", "active", "launch", "offer"]
@@ -33,7 +34,7 @@ class _Lent(Loader):
         del path, target
         if name == _FAMILY:
             return ModuleSpec(name, self, is_package=True)
-        lent = name in (f"{_FAMILY}.libdevice", _ENTRIES)
+        lent = name in (*_LENT, _ENTRIES)
         return ModuleSpec(name, self) if lent else None
 
     def create_module(self, spec: ModuleSpec) -> None:
@@ -47,11 +48,12 @@ class _Lent(Loader):
         if module.__name__ == _ENTRIES:
             module.libentry = _libentry  # type: ignore[attr-defined]
             return
-        from . import libdevice
+        from . import extension, libdevice
 
-        for name in libdevice.__all__:
-            setattr(module, name, getattr(libdevice, name))
-        module.__getattr__ = libdevice.__getattr__  # type: ignore[method-assign]
+        own = libdevice if module.__name__ == _LENT[0] else extension
+        for name in own.__all__:
+            setattr(module, name, getattr(own, name))
+        module.__getattr__ = own.__getattr__  # type: ignore[method-assign]
 
 
 def _libentry() -> Callable[[Any], Any]:

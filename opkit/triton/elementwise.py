@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from .lowering import Lowering, lowers
 from .scalars import FLOAT_COMPARISONS, INTEGER_COMPARISONS, element_text
+from .slices import SLICES, lower_slice
 from .ttir import Operation, Type
 from .values import (
     COMPUTED,
@@ -733,7 +734,11 @@ def _math(lowering: Lowering, operation: Operation) -> None:
     kind = operation.result_types[0]
     name = operation.name
     if name == "tt.extern_elementwise":
-        name = f"extern.{operation.attributes['symbol'].strip(chr(34))}"
+        symbol, *strides = operation.attributes["symbol"].strip('"').split()
+        if symbol in SLICES:
+            lower_slice(lowering, operation, symbol, [int(each) for each in strides])
+            return
+        name = f"extern.{symbol}"
         if not any(name in table for table in (_MATH, _LIBRARY, _LIBRARY_OF_TWO)):
             raise lowering.refuse(f"{name.partition('.')[2]}: no function of a library here")
     if kind.element not in ("f32", "f16", "bf16"):

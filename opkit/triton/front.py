@@ -185,6 +185,7 @@ def _relaxed() -> Iterator[None]:
                 raise TypeError(f"extent {index} of a block must be a positive constant")
         return math.prod(shape)
 
+    from . import extension
     from .block_pointers import STATIC
     from .half_functions import static_functions
 
@@ -195,6 +196,15 @@ def _relaxed() -> Iterator[None]:
         patch.object(ir.OpState, "verify", lambda operation: True),
         # Gone from the newest releases' namespace, though not from their core.
         patch.object(language, "advance", core.advance, create=True),
+        # The chip's own Triton has them in the language itself, too.
+        patch.multiple(
+            language,
+            create=True,
+            **{
+                name: getattr(extension, name)
+                for name in ("compile_hint", "extract_slice", "get_element", "insert_slice")
+            },
+        ),
         patch.object(semantic, "TritonSemantic", Semantic),
         patch.object(core, "validate_block_shape", extents),
     ):

@@ -223,6 +223,31 @@ __aicore__ inline void spread(const LocalTensor<T>& tile, const LocalTensor<T>& 
   barrier();
 }
 
+/// tile = source written at strides, in elements, from `first` on; the rest of the tile stays.
+template <typename T, int R>
+__aicore__ inline void place(const LocalTensor<T>& tile, const LocalTensor<T>& source, int64_t first,
+                             const int64_t (&stride)[R], const int64_t (&extent)[R]) {
+  const int64_t row = extent[R - 1];
+  int64_t rows = 1;
+  for (int d = 0; d < R - 1; ++d) rows *= extent[d];
+  barrier();
+  for (int64_t r = 0; r < rows; ++r) {
+    int64_t rest = r, to = first;
+    for (int d = R - 2; d >= 0; --d) {
+      to += rest % extent[d] * stride[d];
+      rest /= extent[d];
+    }
+    const int64_t from = r * row;
+    const bool is_aligned = to * sizeof(T) % kBlock == 0 && from * sizeof(T) % kBlock == 0;
+    if (stride[R - 1] == 1 && is_aligned && row * sizeof(T) % kBlock == 0) {
+      DataCopy(tile[to], source[from], static_cast<uint32_t>(row));
+    } else {
+      for (int64_t i = 0; i < row; ++i) tile.SetValue(to + i * stride[R - 1], source.GetValue(from + i));
+    }
+  }
+  barrier();
+}
+
 /// A part of a strided tensor of global memory; everything in elements.
 template <int R>
 struct Box {
