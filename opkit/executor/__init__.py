@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from opkit.executor.hiding import can_hide_files
     from opkit.executor.local import Cage, LocalExecutor, bare
     from opkit.executor.plain import Plain, plain_array, plain_value, read_array, read_value
-    from opkit.executor.records import plain_error, read_error
+    from opkit.executor.records import plain_error, plain_record, read_error, read_record
     from opkit.executor.work import (
         ATTEMPTS,
         NOT_OURS,
@@ -46,10 +46,12 @@ __all__ = [
     "open_executor",
     "plain_array",
     "plain_error",
+    "plain_record",
     "plain_value",
     "portable_error",
     "read_array",
     "read_error",
+    "read_record",
     "read_value",
 ]
 
@@ -72,10 +74,12 @@ _HOMES = {
     "open_executor": "choose",
     "plain_array": "plain",
     "plain_error": "records",
+    "plain_record": "records",
     "plain_value": "plain",
     "portable_error": "work",
     "read_array": "plain",
     "read_error": "records",
+    "read_record": "records",
     "read_value": "plain",
 }
 

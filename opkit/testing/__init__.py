@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from opkit.testing.explanation import Explanation, Step, explain_case, explanation_text
     from opkit.testing.fuzzing import FuzzBudget, FuzzResult, fuzz, read_budget
     from opkit.testing.judgement import OutputResult, judge
-    from opkit.testing.launching import Library, launch_of
+    from opkit.testing.launching import Launch, Library, launch_of
     from opkit.testing.numbers import (
         STANDARDS,
         Comparer,
@@ -143,6 +143,7 @@ __all__ = [
     "FuzzBudget",
     "FuzzResult",
     "Golden",
+    "Launch",
     "Library",
     "OutputResult",
     "PrecisionReport",
@@ -291,6 +292,7 @@ __getattr__ = lazy_names(
             "judge",
         ),
         "launching": (
+            "Launch",
             "Library",
             "launch_of",
         ),

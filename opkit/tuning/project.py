@@ -7,14 +7,25 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import opkit
 from opkit.chips import Chip, find_chip
 from opkit.errors import KernelFault, OpkitError, UsageError
-from opkit.executor import Work, folder_of
+from opkit.executor import (
+    NOT_OURS,
+    LocalExecutor,
+    Lost,
+    Plain,
+    Work,
+    folder_of,
+    plain_record,
+    plain_value,
+    read_record,
+    read_value,
+)
 from opkit.files import write_aside
 from opkit.tuning.measurement import Measurement, measure
 from opkit.tuning.session import Subject, TuningReport
@@ -31,7 +42,7 @@ from opkit.tuning.table import (
 
 if TYPE_CHECKING:
     from opkit.schema import OpSpec
-    from opkit.testing import Case
+    from opkit.testing import Case, Launch
     from opkit.toolchain import Artifact, Project
 
 __all__ = ["project_state", "project_subject", "save_project_row"]
@@ -227,38 +238,103 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
-def _begin(setup: _Setup, folders: Mapping[str, Path]) -> Callable[[Any], Measurement]:
-    """Open the artifact in this process, and return what measures or checks a candidate."""
-    from opkit import runtime
-    from opkit.testing import case_standard, load_golden, operator_standards
+def _begin(setup: _Setup, folders: Mapping[str, Path]) -> _Judge:
+    """Start the process of the kernels, and return what judges in this one what comes of them."""
+    return _Judge(setup, folders)
 
-    runtime.configure(setup.chip, poison=True, threads=1, allow_raw_writes=False)
-    golden = load_golden(folders["project"] / setup.package / "golden.py")
-    standards = operator_standards(folders["project"], setup.specs, standard=setup.standard)
-    rule = case_standard(setup.case, standards[setup.spec.name])
-    launch = _Launch(setup, folders["artifact"])
-    judged: dict[bytes, str] = {}
 
-    def run(case: tuple[str, Candidate]) -> Measurement:
-        kind, candidate = case
-        with runtime.time_limit(setup.timeout_seconds):
-            if kind == "check":
-                return launch.checked(candidate)
-            return launch.timed(candidate, verdict)
+class _Judge:
+    """Measures or checks candidates; no kernel runs in its process, so none reaches the verdict."""
 
-    def verdict(outputs: list[Any]) -> str:
+    def __init__(self, setup: _Setup, folders: Mapping[str, Path]) -> None:
+        from opkit.testing import (
+            case_standard,
+            hidden_files,
+            launch_of,
+            load_golden,
+            operator_standards,
+        )
+
+        project = folders["project"]
+        self._setup = setup
+        self._golden = load_golden(project / setup.package / "golden.py")
+        standards = operator_standards(project, setup.specs, standard=setup.standard)
+        self._rule = case_standard(setup.case, standards[setup.spec.name])
+        self._launch = launch_of(setup.case, setup.spec)
+        self._judged: dict[bytes, str] = {}
+        launches = _Launches(self._launch, setup.chip, setup.timeout_seconds)
+        work = Work(
+            *(_begin_launches, launches, {"artifact": folder_of(folders["artifact"])}),
+            seconds=max(60.0, 3 * setup.timeout_seconds),
+            answers=Plain,
+            hidden=hidden_files(project, project / setup.package, (setup.case,)),
+            most_bytes=1 << 36,
+        )
+        self._crew = LocalExecutor(1).open(work)
+
+    def __call__(self, asked: tuple[str, Candidate]) -> Measurement:
+        (told,) = self._crew.run([asked])
+        if isinstance(told, Lost):
+            return Measurement(0.0, wrong=str(told), findings=(told.reason,))
+        try:
+            found: Measurement = read_record(Measurement, told["found"])
+            outputs = read_value(told["outputs"])
+        except (KeyError, TypeError, ValueError):
+            lost = Lost(NOT_OURS, 1)
+            return Measurement(0.0, wrong=str(lost), findings=(lost.reason,))
+        if found.wrong or outputs is None:
+            return found
+        return replace(found, wrong=self._verdict(outputs))
+
+    def _verdict(self, outputs: list[Any]) -> str:
         """Return why outputs are wrong; bits that were judged before are not judged again."""
         from opkit.testing import find_reference, judge
 
-        key = hashlib.blake2b(b"".join(array.tobytes() for array in outputs)).digest()
-        if key not in judged:
+        shapes = repr([(array.dtype.str, array.shape) for array in outputs]).encode()
+        bits = b"".join(array.tobytes() for array in outputs)
+        key = hashlib.blake2b(shapes + bits).digest()
+        if key not in self._judged:
+            rule, setup = self._rule, self._setup
             second = rule.needs_second
-            reference = find_reference(setup.case, setup.spec, golden, wants_second=second)
+            reference = find_reference(setup.case, setup.spec, self._golden, wants_second=second)
             assert reference is not None
-            results = judge(reference, launch.inputs, outputs, rule)
+            results = judge(reference, self._launch.inputs, outputs, rule)
             wrong = [result for result in results if not result.comparison.passed]
-            judged[key] = f"{wrong[0].name} misses the standard {rule.name}" if wrong else ""
-        return judged[key]
+            self._judged[key] = f"{wrong[0].name} misses the standard {rule.name}" if wrong else ""
+        return self._judged[key]
+
+    def close(self) -> None:
+        """End the process of the kernels."""
+        self._crew.close()
+
+
+@dataclass(frozen=True)
+class _Launches:
+    """What the process of the kernels needs."""
+
+    launch: Launch
+    chip: str
+    timeout_seconds: float
+
+
+def _begin_launches(
+    setup: _Launches, folders: Mapping[str, Path]
+) -> Callable[[tuple[str, Candidate]], Plain]:
+    """Open the artifact in this process, and return what launches a candidate."""
+    from opkit import runtime
+
+    runtime.configure(setup.chip, poison=True, threads=1, allow_raw_writes=False)
+    launch = _Launch(setup.launch, folders["artifact"])
+
+    def run(asked: tuple[str, Candidate]) -> Plain:
+        kind, candidate = asked
+        outputs = None
+        with runtime.time_limit(setup.timeout_seconds, counts_host=True):
+            if kind == "check":
+                found = launch.checked(candidate)
+            else:
+                found, outputs = launch.timed(candidate)
+        return {"found": plain_record(found), "outputs": plain_value(outputs)}
 
     return run
 
@@ -266,17 +342,14 @@ def _begin(setup: _Setup, folders: Mapping[str, Path]) -> Callable[[Any], Measur
 class _Launch:
     """The operator, ready to be launched with any sizes."""
 
-    def __init__(self, setup: _Setup, artifact: Path) -> None:
+    def __init__(self, launch: Launch, artifact: Path) -> None:
         from opkit import runtime
-        from opkit.testing import launch_of
 
-        self._launch = launch_of(setup.case, setup.spec)
-        self.inputs = self._launch.inputs
-        self._setup = setup
+        self._launch = launch
         self._library = runtime.open(artifact)
 
-    def timed(self, candidate: Candidate, verdict: Callable[[list[Any]], str]) -> Measurement:
-        """Return the candidate's modelled time, and whether its results are right."""
+    def timed(self, candidate: Candidate) -> tuple[Measurement, list[Any] | None]:
+        """Return the candidate's modelled time and its results; None where that is a verdict."""
         from opkit.profiling import Profile
 
         try:
@@ -285,16 +358,19 @@ class _Launch:
         except OpkitError as error:
             if error.exit_code == OpkitError.exit_code:
                 raise
-            return Measurement(0.0, wrong=str(error).splitlines()[0])
+            return Measurement(0.0, wrong=str(error).splitlines()[0]), None
         bucket = _asked_bucket()
         if bucket is None:
             raise UsageError(
-                f"{self._setup.case.op}: TilingFunc does not ask its tuning file",
+                f"{self._launch.case.op}: TilingFunc does not ask its tuning file",
                 help="call FindTuned in it, as a generated one does: docs/tuning.md",
             )
-        wrong = verdict(outputs) if session.timelines else "it launched no kernel"
+        changed = self._library.changed_inputs()
+        wrong = "" if session.timelines else "it launched no kernel"
+        if changed:
+            wrong = f"the kernel writes to its input {changed[0]}"
         facts = (("rows", bucket[0]), ("columns", bucket[1]))
-        return measure(session.timelines, wrong=wrong, facts=facts)
+        return measure(session.timelines, wrong=wrong, facts=facts), list(outputs)
 
     def checked(self, candidate: Candidate) -> Measurement:
         """Return what the checks find in the candidate."""

@@ -79,6 +79,16 @@ def test_tune_finds_a_number_of_buffers(own: Path, capsys: Capture) -> None:
     )
 
 
+def test_tune_takes_no_candidate_that_writes_to_its_input(own: Path, capsys: Capture) -> None:
+    # The golden stood in the kernel's process, and saw what the kernel had made of the inputs.
+    kernel = own / "op_kernel" / "row_scale.cpp"
+    text = kernel.read_text()
+    store = "    DataCopy(to[row * data.columns], done, data.columns);\n"
+    kernel.write_text(text.replace(store, store + store.replace("to[", "from[")))
+    assert run("tune", own, *GOLDEN, "--knob", "buffers=0,2") == 1
+    assert "writes to its input x" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["test", "check", "profile", "debug", "tune"])
 def test_without_a_reference_each_command_says_how_to_give_one(
     folder: Path, command: str, capsys: Capture

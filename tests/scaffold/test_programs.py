@@ -436,6 +436,13 @@ def test_formulas_without_axes_may_say_what_those_over_axes_say(formula: str, dt
             '"C*N is %ld, expected a multiple of 8"',
             {"x": (3, 24)},
         ),
+        # Where a divisor has a name, whether a core has nothing to do was no text of C++.
+        (
+            "reshape(x, (-1, D)) * w",
+            {"x": ["N", "C"], "w": ["D"]},
+            '"C*N is %ld, expected a multiple of D"',
+            {"x": (1, 17), "w": (17,)},
+        ),
     ],
 )
 def test_what_fits_for_multiples_only_asks_for_them_and_cases_keep_to_it(

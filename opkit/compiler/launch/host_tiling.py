@@ -162,9 +162,13 @@ def launch_function(
 
 
 def _empty(kernel: VectorKernel, sizes: Mapping[str, str]) -> str:
-    """Return the C++ of whether a kernel's loops run over nothing; empty where they never do."""
+    """Return the C++ of whether a kernel's loops run over nothing; empty where they never do.
+
+    Of a quotient's divisor too: it divides, so only nothing can be cut by 0.
+    """
     named = [e for e in kernel.domain.extents if not isinstance(e, int)]
-    factors = [f for extent in named for f in extent.as_ordered_factors() if f.free_symbols]
+    parts = [part for extent in named for part in extent.as_numer_denom()]
+    factors = [f for part in parts for f in part.as_ordered_factors() if f.free_symbols]
     return " || ".join(f"{extent_cpp(factor, sizes)} == 0" for factor in dict.fromkeys(factors))
 
 
