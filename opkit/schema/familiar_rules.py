@@ -1,7 +1,8 @@
 """Functions of PyTorch and NumPy that the formula language writes out: a row each.
 
 A row has the function's parameters, with their defaults, and what it is in the language's words.
-What needs to know how many axes a value has is the reader's (`compiler/frontends/words.py`).
+What needs to know how many axes a value has is the reader's
+(`compiler/frontends/formula/words.py`).
 """
 
 from __future__ import annotations

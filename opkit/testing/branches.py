@@ -33,7 +33,6 @@ from opkit.testing.cases import (
     works_by_row,
 )
 from opkit.testing.numbers import Input
-from opkit.testing.tiling_names import branches_by_data
 
 if TYPE_CHECKING:
     from opkit.toolchain import Project
@@ -112,7 +111,7 @@ def cases_of_branches(
 
 def names_branches(project: Project, spec: OpSpec) -> bool:
     """Whether the text of an operator's kernel has branches by the tiling key, or by its data."""
-    from opkit.toolchain import included_texts
+    from opkit.toolchain import branches_by_tiling_data, included_texts
 
     source = project.kernel_source(spec)
     if not source.is_file():
@@ -120,7 +119,7 @@ def names_branches(project: Project, spec: OpSpec) -> bool:
     texts = tuple(included_texts(source.read_text(errors="replace"), source.parent, ()))
     if any("TILING_KEY" in text or "ASCENDC_TPL" in text for text in texts):
         return True
-    return branches_by_data(texts)
+    return branches_by_tiling_data(texts)
 
 
 def with_every_branch(

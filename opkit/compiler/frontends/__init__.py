@@ -8,8 +8,7 @@ from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .aten import ATEN_ELEMENTWISE, LARGEST_POWER, AtenCall, Refused
-    from .formula_text import FormulaOutput, formula_graph
-    from .formula_values import evaluate_formulas, shapes_at
+    from .formula import FormulaOutput, evaluate_formulas, formula_graph, shapes_at
     from .pto import tile_program
 
 __all__ = [
@@ -28,14 +27,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "aten": ("ATEN_ELEMENTWISE", "LARGEST_POWER", "AtenCall", "Refused"),
-        "formula_text": (
-            "FormulaOutput",
-            "formula_graph",
-        ),
-        "formula_values": (
-            "evaluate_formulas",
-            "shapes_at",
-        ),
+        "formula": ("FormulaOutput", "evaluate_formulas", "formula_graph", "shapes_at"),
         "pto": ("tile_program",),
     },
 )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .launch_rewrite import TASK_TYPES, VECTOR, Kernel, Rewritten, apply_edits, scan_kernels
     from .launch_tree import LaunchTree, read_kernels, read_launch_tree
     from .structs import tiling_structs
+    from .tiling_choices import branches_by_tiling_data
     from .tokens import (
         Token,
         TokenKind,
@@ -48,6 +49,7 @@ __all__ = [
     "TokenKind",
     "apply_edits",
     "beside_template",
+    "branches_by_tiling_data",
     "compiler_crash",
     "compiles_as_twin",
     "edited_text",
@@ -103,6 +105,7 @@ __getattr__ = lazy_names(
             "structs_in",
         ),
         "edits": ("kernel_edits",),
+        "tiling_choices": ("branches_by_tiling_data",),
         "kernel_names": ("mark_overloaded",),
         "kernel_unit": (
             "edited_text",

@@ -25,6 +25,7 @@ from opkit.toolchain.source.tokens import (
     TokenKind,
     matching_close,
     significant,
+    split_at_commas,
     tokenize,
 )
 
@@ -390,22 +391,9 @@ def _calls(tokens: Sequence[Token]) -> Iterator[tuple[str, list[list[Token]]]]:
         is_call = token.text.startswith("ASCENDC_TPL_") and tokens[position + 1].text == "("
         close = matching_close(tokens, position + 1) if is_call else None
         if close is not None:
-            yield token.text, _split(tokens[position + 2 : close])
+            yield token.text, split_at_commas(tokens[position + 2 : close])
             position = close
         position += 1
-
-
-def _split(tokens: Sequence[Token]) -> list[list[Token]]:
-    """Return the parts between commas; an empty one, behind a last comma, is none."""
-    parts: list[list[Token]] = [[]]
-    depth = 0
-    for token in tokens:
-        if token.text == "," and depth == 0:
-            parts.append([])
-            continue
-        depth += (token.text in "([{") - (token.text in ")]}")
-        parts[-1].append(token)
-    return [part for part in parts if part]
 
 
 def _written(part: Sequence[Token]) -> str:

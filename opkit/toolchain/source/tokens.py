@@ -14,6 +14,7 @@ __all__ = [
     "matching_open",
     "plain_code",
     "significant",
+    "split_at_commas",
     "tokenize",
 ]
 
@@ -131,6 +132,19 @@ def matching_open(tokens: Sequence[Token], index: int) -> int | None:
             if not expected:
                 return position
     return None
+
+
+def split_at_commas(tokens: Sequence[Token]) -> list[list[Token]]:
+    """Return the parts between commas; an empty one, behind a last comma, is none."""
+    parts: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        if token.text == "," and depth == 0:
+            parts.append([])
+            continue
+        depth += (token.text in "([{") - (token.text in ")]}")
+        parts[-1].append(token)
+    return [part for part in parts if part]
 
 
 def _matching_angle(tokens: Sequence[Token], index: int) -> int | None:

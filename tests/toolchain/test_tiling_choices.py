@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opkit.testing.tiling_names import branches_by_data
+from opkit.toolchain import branches_by_tiling_data
 
 CHOOSE = {
     "the struct": "if (i == tilingData.tiles - 1) {}",
@@ -35,13 +35,13 @@ DO_NOT = {
 # in a member, no case had another tail, and it passed with the wrong one.
 @pytest.mark.parametrize("text", CHOOSE.values(), ids=CHOOSE)
 def test_a_choice_by_tiling_data_is_seen_through_copies(text: str) -> None:
-    assert branches_by_data([text])
+    assert branches_by_tiling_data([text])
 
 
 @pytest.mark.parametrize("text", DO_NOT.values(), ids=DO_NOT)
 def test_other_choices_are_none(text: str) -> None:
-    assert not branches_by_data([text])
+    assert not branches_by_tiling_data([text])
 
 
 def test_a_copy_in_another_file_counts() -> None:
-    assert branches_by_data(["n = tilingData.n;", "if (n == 1) {}"])
+    assert branches_by_tiling_data(["n = tilingData.n;", "if (n == 1) {}"])

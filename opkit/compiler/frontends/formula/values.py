@@ -9,11 +9,11 @@ from typing import Any
 
 from opkit.errors import UsageError
 
-from ..ir import Attribute, Dimension, computed_dimension, computed_size, evaluate
-from ..ops import joined_arrays, split_array
-from ..passes import in_equal_form
-from ..tracing import TensorSpec
-from .formula_text import FormulaOutput, formula_graph
+from ...ir import Attribute, Dimension, computed_dimension, computed_size, evaluate
+from ...ops import joined_arrays, split_array
+from ...passes import in_equal_form
+from ...tracing import TensorSpec
+from .graph import FormulaOutput, formula_graph
 
 __all__ = ["evaluate_formulas", "shapes_at"]
 
@@ -55,7 +55,7 @@ def evaluate_formulas(
     """
     import numpy as np
 
-    from ..tracing import apply_nodes
+    from ...tracing import apply_nodes
 
     types = dict(dtypes or {})
     all_axes = dict(axes or {})

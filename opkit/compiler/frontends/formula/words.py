@@ -9,7 +9,7 @@ from typing import Any
 
 from opkit.errors import UsageError
 
-from ..ir import HALVES, Dimension, Shape, Value, is_one, normal_axes, product, same, shape_text
+from ...ir import HALVES, Dimension, Shape, Value, is_one, normal_axes, product, same, shape_text
 
 __all__ = ["ATTENTION", "WORDS", "Word", "arguments_of", "as_shape", "einsum", "flat_widths"]
 
