@@ -12,7 +12,8 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opkit import runtime, toolchain
+from opkit import emulator, runtime, toolchain
 from opkit.errors import SetupError
 from opkit.files import write_aside
 from opkit.folders import cache_folder
@@ -42,7 +43,18 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs torch, by its marker or for its module's import; without torch, skip it."""
+    """Mark what needs torch, by its marker or for its module's import; without torch, skip it. Of
+    a test that is sampled by n, mark all but its first and about one in n parameters slow."""
+    seen: set[str] = set()
+    for item in items:
+        sampled = item.get_closest_marker("sampled")
+        if sampled is None:
+            continue
+        name = item.nodeid.partition("[")[0]
+        # By names: a step of n would meet the same type each time.
+        if name in seen and zlib.crc32(item.nodeid.encode()) % sampled.args[0]:
+            item.add_marker("slow")
+        seen.add(name)
     skip = pytest.mark.skip(reason="torch is not installed")
     for item in items:
         if isinstance(getattr(getattr(item, "module", None), "torch", None), ModuleType):
@@ -134,6 +146,44 @@ def compile_kernel() -> Callable[..., Kernel]:
         return Kernel(image.library, source, "kernel", runtime.Kernel(image))
 
     return compile_text
+
+
+CompileShared = Callable[..., None]
+
+
+@pytest.fixture(scope="session")
+def compile_shared(tmp_path_factory: pytest.TempPathFactory) -> CompileShared:
+    """Return a function that compiles one file to a shared library, without the toolchain.
+
+    The headers that it names are read before the file, and compiled once a session and for each
+    list of flags.
+    """
+    compiler = shutil.which("c++") or shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    library = emulator.library_path()
+    common = ("-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique")
+    precompiled: dict[tuple[str, ...], Path] = {}
+
+    def run(*words: str) -> None:
+        done = subprocess.run([compiler, *common, *words], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+    def compile_one(source: Path, target: Path, *flags: str, headers: Sequence[str] = ()) -> None:
+        flags = ("-I", str(emulator.include_dir()), *flags)
+        first: tuple[str, ...] = ()
+        if headers:
+            key = (*flags, *headers)
+            if key not in precompiled:
+                header = tmp_path_factory.mktemp("headers") / "headers.h"
+                header.write_text("".join(f'#include "{each}"\n' for each in headers))
+                run(*flags, "-x", "c++-header", str(header), "-o", f"{header}.gch")
+                precompiled[key] = header
+            first = ("-include", str(precompiled[key]))
+        linked = ("-L", str(library.parent), "-lopkit_emulator")
+        run(*first, *flags, "-shared", str(source), "-o", str(target), *linked)
+
+    return compile_one
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")

@@ -121,6 +121,7 @@ TURNED: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", TURNED)
 def test_heads_beside_each_other_are_read_and_written_where_they_lie(
     name: str, run_program: Run
@@ -151,6 +152,7 @@ def test_a_result_that_is_also_read_head_by_head_is_turned_by_a_kernel(run_progr
     run_program(program, *_qkv(1, 2, 20, 16))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SPELLED)
 def test_attention_that_is_spelled_out_becomes_one_kernel(name: str, run_program: Run) -> None:
     function, specs = SPELLED[name]
@@ -159,6 +161,7 @@ def test_attention_that_is_spelled_out_becomes_one_kernel(name: str, run_program
     run_program(function, *specs)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", OPERATOR)
 def test_the_operator_gives_what_numpy_gives_and_is_clean(name: str, run_program: Run) -> None:
     function, specs = OPERATOR[name]

@@ -124,6 +124,7 @@ def test_comments_say_the_maths() -> None:
     assert str(graph.nodes[-1].location) == "2*h*sigmoid(2*h)"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("text", "at", "expected"),
     [

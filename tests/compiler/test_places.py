@@ -126,6 +126,7 @@ def test_a_place_outside_of_the_tensor_is_a_fault_at_the_users_line() -> None:
 BLOCKS = (((60, 70), (33, 70), 0), ((50, 300), (50, 101), 1), ((2, 60, 35), (2, 33, 35), 1))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
 @pytest.mark.parametrize(("shape", "picked", "axis"), BLOCKS)
 def test_blocks_of_a_table_are_picked_and_put(

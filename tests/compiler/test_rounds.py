@@ -218,6 +218,7 @@ def _carried(rounds: int) -> Graph:
     return builder.graph()
 
 
+@pytest.mark.slow
 def test_rounds_that_wait_for_each_other_share_their_kernels(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -66,6 +66,7 @@ def test_a_product_that_is_asked_for_as_float32_is_its_sums(dtype: str, target: 
 
 
 # A cast used to take the sums in place of the halves that the text has.
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "asked for"])

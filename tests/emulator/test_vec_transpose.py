@@ -72,6 +72,7 @@ def trans_data(
     return params + LISTS[form] % {"dst": dst, "src": src}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("form", sorted(LISTS))
 @pytest.mark.parametrize("kind", [kind for kind in TYPES if "8" not in kind])
 def test_sixteen_blocks_are_transposed(compile_kernel, kind: str, form: str) -> None:
@@ -120,6 +121,7 @@ def test_a_square_matrix_is_transposed_also_in_place(compile_kernel, target: str
     np.testing.assert_array_equal(z[:256].reshape(16, 16), x[:256].reshape(16, 16).T)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", sorted(TYPES))
 @pytest.mark.parametrize("layout", ["NCHW2NHWC", "NHWC2NCHW"])
 def test_channels_move_between_the_last_place_and_the_second(

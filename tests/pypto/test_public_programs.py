@@ -68,6 +68,7 @@ def test_parts_of_tiles_beside_whole_ones() -> None:
     np.testing.assert_array_equal(joined(x, y), expected)
 
 
+@pytest.mark.slow
 def test_another_shape_in_place_is_the_same_memory() -> None:
     @pypto.frontend.jit
     def program(x, out):

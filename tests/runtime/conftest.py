@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
-import subprocess
 import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import opkit
-from opkit import emulator
 
 ArtifactBuilder = Callable[..., Path]
 
@@ -112,23 +111,14 @@ VARIANTS = {
 }
 
 
-def compile_shared(source: Path, target: Path, *flags: str) -> None:
-    """Compile one file as the toolchain would, with warnings as errors."""
-    compiler = shutil.which("c++") or shutil.which("g++")
-    if compiler is None:
-        pytest.skip("no C++ compiler")
-    command = [
-        *(compiler, "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall"),
-        *("-Wextra", "-Werror", "-I", str(emulator.include_dir()), *flags),
-        *(str(source), "-o", str(target)),
-        *("-L", str(emulator.library_path().parent), "-lopkit_emulator"),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+STRICT = ("-Wall", "-Wextra", "-Werror")
+HOST_HEADERS = re.findall(r'#include "(.*)"', HOST)
 
 
 @pytest.fixture(scope="session")
-def build_artifact(tmp_path_factory: pytest.TempPathFactory) -> ArtifactBuilder:
+def build_artifact(
+    tmp_path_factory: pytest.TempPathFactory, compile_shared: Callable[..., None]
+) -> ArtifactBuilder:
     """Return a function that builds an artifact folder; what is left out is that of ScaleAdd."""
 
     def build(
@@ -145,10 +135,10 @@ def build_artifact(tmp_path_factory: pytest.TempPathFactory) -> ArtifactBuilder:
         host_source.write_text(textwrap.dedent(host))
         kernel_source.write_text(textwrap.dedent(kernel))
         aside = sources / "libop_host.so"
-        compile_shared(host_source, aside)
+        compile_shared(host_source, aside, *STRICT, headers=HOST_HEADERS)
         shutil.move(aside, folder / "libop_host.so")
         for name, dtype in variants.items():
-            compile_shared(kernel_source, folder / name, f"-DDTYPE={dtype}")
+            compile_shared(kernel_source, folder / name, *STRICT, f"-DDTYPE={dtype}")
         if kernels_txt:
             (folder / "kernels.txt").write_text(kernels_txt)
         from opkit.emulator import _emulator

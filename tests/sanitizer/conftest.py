@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
-import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opkit import emulator
 from opkit.errors import KernelFault
 from opkit.sanitizer import TOOLS, Check, CheckSettings, Finding, check_program
 from opkit.toolchain import parse_driver_arguments, run_driver
@@ -21,11 +18,8 @@ CheckKernel = Callable[..., tuple[Finding, ...]]
 
 
 @pytest.fixture(scope="session")
-def check_library() -> CheckKernel:
+def check_library(compile_shared: Callable[..., None]) -> CheckKernel:
     """Return a function that compiles a source file with a kernel table and checks one launch."""
-    compiler = shutil.which("c++") or shutil.which("g++")
-    if compiler is None:
-        pytest.skip("no C++ compiler")
 
     def check(
         source: Path,
@@ -39,7 +33,7 @@ def check_library() -> CheckKernel:
     ) -> tuple[Finding, ...]:
         library = source.with_suffix(".so")
         if not library.exists():
-            _compile(compiler, source, library)
+            compile_shared(source, library, headers=["kernel_operator.h"])
         from opkit.emulator import _emulator
 
         session = Check(tools, **options)
@@ -97,14 +91,3 @@ def check_text(tmp_path_factory: pytest.TempPathFactory) -> CheckKernel:
         return report.findings
 
     return check
-
-
-def _compile(compiler: str, source: Path, library: Path) -> None:
-    command = [
-        *(compiler, "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"),
-        *("-fno-gnu-unique", "-isystem", str(emulator.include_dir())),
-        *(str(source), "-o", str(library)),
-        *("-L", str(emulator.library_path().parent), "-lopkit_emulator"),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
@@ -14,7 +13,6 @@ from typing import Any
 import pytest
 
 import opkit
-from opkit import emulator
 
 pytest.importorskip("fastapi")
 pytest.importorskip("sqlalchemy")
@@ -153,21 +151,10 @@ PATIENT = {"limits": {"attempt_seconds": 120, "call_seconds": 300}}
 VersionMaker = Callable[..., Path]
 
 
-def compile_shared(source: Path, target: Path) -> None:
-    compiler = shutil.which("c++") or shutil.which("g++")
-    if compiler is None:
-        pytest.skip("no C++ compiler")
-    command = [
-        *(compiler, "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"),
-        *("-I", str(emulator.include_dir()), str(source), "-o", str(target)),
-        *("-L", str(emulator.library_path().parent), "-lopkit_emulator"),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.fixture(scope="session")
-def twice_libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def twice_libraries(
+    tmp_path_factory: pytest.TempPathFactory, compile_shared: Callable[..., None]
+) -> Path:
     """The libraries of Twice, built once."""
     folder = tmp_path_factory.mktemp("twice")
     sources = tmp_path_factory.mktemp("sources")

@@ -248,6 +248,7 @@ def test_a_tiling_for_vector_registers_is_left_out_and_named_where_it_is_called(
         running_sum.run("RunningSum", [nothing, nothing], out_shape=[None, (3,)])
 
 
+@pytest.mark.slow
 def test_the_callers_shape_and_type_count_where_inference_leaves_them(library: Path) -> None:
     source = library / "math" / "running_sum"
     idle = shutil.copytree(source, library / "math" / "idle_sum", dirs_exist_ok=True)
@@ -318,6 +319,7 @@ def test_the_callers_types_count_where_the_opdef_lists_them(library: Path) -> No
         np.testing.assert_array_equal(first, [5, 6, 7])
 
 
+@pytest.mark.slow
 def test_its_results_are_compared_with_a_reference_of_one_line(
     artifact: Artifact, library: Path
 ) -> None:
