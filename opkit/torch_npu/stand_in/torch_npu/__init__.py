@@ -8,7 +8,22 @@ import opkit
 from opkit.torch_npu import autoload
 
 from . import contrib
-from .boxes import npu_bounding_box_decode, npu_bounding_box_encode
+from .boxes import (
+    npu_anchor_response_flags,
+    npu_bounding_box_decode,
+    npu_bounding_box_encode,
+)
+from .experts import (
+    npu_anti_quant,
+    npu_attention_update,
+    npu_clipped_swiglu,
+    npu_grouped_matmul,
+    npu_moe_compute_expert_tokens,
+    npu_moe_init_routing,
+    npu_quantize,
+    npu_top_k_top_p,
+    npu_transpose_batchmatmul,
+)
 from .fused import (
     batch_norm_reduce,
     npu_add_rms_norm,
@@ -23,6 +38,7 @@ from .fused import (
     npu_rms_norm,
     npu_softmax_cross_entropy_with_logits,
 )
+from .missing import reason_of
 from .operators import (
     Format,
     dropout_with_byte_mask,
@@ -48,6 +64,27 @@ from .operators import (
     npu_sort_v2,
     npu_transpose,
 )
+from .standard import (
+    copy_memory_,
+    empty_with_format,
+    npu_conv2d,
+    npu_conv3d,
+    npu_conv_transpose2d,
+    npu_convolution,
+    npu_convolution_transpose,
+    npu_cross_entropy_loss,
+    npu_group_norm_swish,
+    npu_indexing,
+    npu_layer_norm_eval,
+    npu_masked_causal_conv1d,
+    npu_prefetch,
+    npu_reshape,
+    npu_scatter_nd_update_,
+    npu_sim_exponential_,
+    one_,
+    scatter_update,
+    scatter_update_,
+)
 
 if not hasattr(torch, "npu"):
     autoload()
@@ -59,16 +96,28 @@ __all__ = [
     "Format",
     "batch_norm_reduce",
     "contrib",
+    "copy_memory_",
     "dropout_with_byte_mask",
+    "empty_with_format",
     "fast_gelu",
     "get_npu_format",
     "npu",
     "npu_add_rms_norm",
+    "npu_anchor_response_flags",
+    "npu_anti_quant",
+    "npu_attention_update",
     "npu_bmmV2",
     "npu_bounding_box_decode",
     "npu_bounding_box_encode",
     "npu_broadcast",
+    "npu_clipped_swiglu",
     "npu_confusion_transpose",
+    "npu_conv2d",
+    "npu_conv3d",
+    "npu_conv_transpose2d",
+    "npu_convolution",
+    "npu_convolution_transpose",
+    "npu_cross_entropy_loss",
     "npu_dtype_cast",
     "npu_dynamic_quant",
     "npu_fast_gelu",
@@ -80,28 +129,52 @@ __all__ = [
     "npu_gelu",
     "npu_gelu_mul",
     "npu_group_norm_silu",
+    "npu_group_norm_swish",
+    "npu_grouped_matmul",
+    "npu_indexing",
     "npu_interleave_rope",
+    "npu_layer_norm_eval",
     "npu_linear",
+    "npu_masked_causal_conv1d",
     "npu_max",
     "npu_min",
     "npu_mish",
+    "npu_moe_compute_expert_tokens",
     "npu_moe_gating_top_k_softmax",
+    "npu_moe_init_routing",
     "npu_one_hot",
     "npu_pad",
+    "npu_prefetch",
+    "npu_quantize",
+    "npu_reshape",
     "npu_rms_norm",
     "npu_rotary_mul",
     "npu_scaled_masked_softmax",
     "npu_scatter_nd_update",
+    "npu_scatter_nd_update_",
     "npu_sign_bits_pack",
     "npu_sign_bits_unpack",
     "npu_silu",
     "npu_silu_",
+    "npu_sim_exponential_",
     "npu_slice",
     "npu_softmax_cross_entropy_with_logits",
     "npu_sort_v2",
     "npu_swiglu",
+    "npu_top_k_top_p",
     "npu_transpose",
+    "npu_transpose_batchmatmul",
+    "one_",
+    "scatter_update",
+    "scatter_update_",
 ]
+
+
+def __getattr__(name: str) -> object:
+    reason = reason_of(name)
+    if reason is None:
+        raise AttributeError(f"module 'torch_npu' has no attribute {name!r}")
+    raise AttributeError(f"opkit's torch_npu has no {name}: {reason}")
 
 
 def npu_format_cast(tensor: torch.Tensor, acl_format: int) -> torch.Tensor:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import torch
 
-__all__ = ["npu_bounding_box_decode", "npu_bounding_box_encode"]
+__all__ = ["npu_anchor_response_flags", "npu_bounding_box_decode", "npu_bounding_box_encode"]
 
 
 def _centres(boxes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -72,3 +72,26 @@ def npu_bounding_box_decode(
     corners = torch.cat([centre - half + 0.5, centre + half - 0.5], 1)
     limit = corners.new_tensor([max_shape[1] - 1, max_shape[0] - 1] * 2)
     return torch.minimum(corners.clamp(min=0), limit).to(rois.dtype)
+
+
+def npu_anchor_response_flags(
+    self: torch.Tensor,
+    featmap_size: Sequence[int],
+    stride: Sequence[int],
+    num_base_anchors: int,
+) -> torch.Tensor:
+    """Return 1 for the anchors at the cells of a map that hold a box's centre, else 0, as uint8.
+
+    Args:
+        self: boxes (x0, y0, x1, y1).
+        featmap_size: height and width of the map.
+        stride: what a cell takes of the image, along x and along y.
+        num_base_anchors: how many anchors a cell has; theirs stand together in the result.
+    """
+    height, width = featmap_size
+    centre = (self[:, :2] + self[:, 2:]) * 0.5
+    column = torch.floor(centre[:, 0] / stride[0]).long().clamp(0, width - 1)
+    row = torch.floor(centre[:, 1] / stride[1]).long().clamp(0, height - 1)
+    flags = torch.zeros(height * width, dtype=torch.uint8, device=self.device)
+    flags[row * width + column] = 1
+    return flags.repeat_interleave(num_base_anchors)
