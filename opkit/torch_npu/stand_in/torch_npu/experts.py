@@ -89,7 +89,7 @@ def npu_grouped_matmul(
     if len(parts) == 1 and group_list is not None:
         ends = group_list.tolist() if isinstance(group_list, torch.Tensor) else [*group_list]
         sizes = [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
-        parts = [*parts[0].split(ends if group_list_type == 1 else sizes)]
+        parts = [*torch.split(parts[0], ends if group_list_type == 1 else sizes)]
     products = [
         F.linear(part, factor.t(), added)
         for part, factor, added in zip(parts, weights, biases, strict=True)
