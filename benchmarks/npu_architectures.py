@@ -357,10 +357,12 @@ def _more(model: Any, given: dict[str, Any], skipped: list[str]) -> dict[str, st
     model.eval()
 
     def cast() -> None:
+        model.train()  # RWKV changes its state in place in evaluation, which no device can undo
         with torch.autocast("npu", dtype=torch.bfloat16):
             loss = _loss(model(**given))
         loss.backward()
         assert loss.isfinite().item()
+        model.eval()
 
     def keep() -> None:
         model.train()

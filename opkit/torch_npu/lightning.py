@@ -2,7 +2,8 @@
 
 Lightning registers accelerators of others, then takes the CPU where one device is asked for,
 `autocast("cuda")` for mixed precision and gloo between processes, whatever the accelerator is. For
-this one those choices are made here; "auto" takes it where Lightning finds no other.
+this one those choices are made here; "auto" takes it where Lightning finds no other, and "gpu" and
+"cuda" do where `torch_npu.contrib.transfer_to_npu` leads `torch.cuda` there.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ __all__ = ("register",)
 
 _PACKAGES = ("lightning.pytorch", "lightning.fabric", "pytorch_lightning", "lightning_fabric")
 _NAME = "npu"
+_LEADS = "torch_npu.contrib.transfer_to_npu"
 
 
 def register() -> None:
@@ -112,12 +114,20 @@ def _choose(connector: Any, accelerator: type, single: Any) -> None:
     real_auto = connector._choose_auto_accelerator
     real_strategy = connector._choose_strategy
     real_init = connector._init_strategy
+    real_devices = connector._set_parallel_devices_and_init_accelerator
     real_precision = connector._check_and_init_precision
 
     @functools.wraps(real_auto)
     def choose_auto_accelerator(*args: Any) -> str:
         chosen = str(real_auto(*args))
         return _NAME if chosen == "cpu" else chosen
+
+    @functools.wraps(real_devices)
+    def init_accelerator(self: Any) -> None:
+        # By name, for a script that says "gpu", or has said nothing.
+        if self._accelerator_flag == "cuda" and _LEADS in sys.modules:
+            self._accelerator_flag = _NAME
+        real_devices(self)
 
     @functools.wraps(real_strategy)
     def choose_strategy(self: Any) -> Any:
@@ -148,6 +158,7 @@ def _choose(connector: Any, accelerator: type, single: Any) -> None:
     )
     connector._choose_strategy = choose_strategy
     connector._init_strategy = init_strategy
+    connector._set_parallel_devices_and_init_accelerator = init_accelerator
     connector._check_and_init_precision = check_and_init_precision
 
 

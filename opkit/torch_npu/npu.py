@@ -201,6 +201,17 @@ class DeviceProperties:
         """Cores that kernels run on."""
         return self.vector_core_num
 
+    # What code for CUDA asks before it takes kernels of Triton and the like.
+    @property
+    def major(self) -> int:
+        """0: an Ascend chip has no such number."""
+        return 0
+
+    @property
+    def minor(self) -> int:
+        """0: an Ascend chip has no such number."""
+        return 0
+
 
 def get_device_properties(device: Any = None) -> DeviceProperties:
     """Return name, memory and cores of the emulated chip."""
