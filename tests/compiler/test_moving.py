@@ -13,6 +13,7 @@ import pytest
 from opkit import compiler as oc
 from opkit.compiler import TensorSpec as Spec
 from opkit.compiler.codegen.moving import pieces_of
+from opkit.compiler.launch.launches import launches_of
 from opkit.compiler.ops.operators import OPERATORS
 from opkit.errors import UsageError
 from opkit.profiling import Profile
@@ -30,6 +31,19 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         lambda x: x.transpose(0, 2, 1, 3) + 1,
         (Spec("x", (4, 6, 5, 7), "float32"),),
     ),
+    "rows and columns of no whole blocks, in several tiles": (
+        lambda x: x.transpose(0, 2, 1),
+        (Spec("x", (2, 133, 301), "float32"),),
+    ),
+    "one tile for many cores": (
+        lambda x: x.transpose(2, 0, 1),
+        (Spec("x", (37, 19, 101), "float16"),),
+    ),
+    "channels last, and first again": (
+        lambda x, y: (x.transpose(0, 2, 3, 1), y.transpose(0, 3, 1, 2)),
+        (Spec("x", (2, 3, 33, 35), "float32"), Spec("y", (2, 33, 35, 3), "float16")),
+    ),
+    "every third of a long row": (lambda x: x[1::3], (Spec("x", (20003,), "float16"),)),
     "slices with a step": (lambda x: x[1:50:3, 2:9], (Spec("x", (64, 100), "float16"),)),
     "joined": (_joined, (Spec("x", (64, 100), "float16"), Spec("y", (64, 3), "float16"))),
     "padded": (
@@ -62,6 +76,16 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
 def test_a_movement_gives_what_numpy_gives_and_is_clean(name: str, run_program: Run) -> None:
     function, specs = CASES[name]
     run_program(function, *specs)
+
+
+@pytest.mark.parametrize(
+    ("shape", "most"), [((64, 100), 4), ((1024, 1024), 32)], ids=["few elements", "a million"]
+)
+def test_a_transpose_takes_as_many_cores_as_it_is_worth(shape: tuple[int, int], most: int) -> None:
+    kernel = oc.compile(lambda x: x.T, Spec("x", shape, "float16"))
+    (group,) = kernel.stages.fused.groups
+    (launch,) = launches_of(kernel.stages, group, {}, {})
+    assert 0 < launch.block_dim <= most
 
 
 def test_the_lines_of_a_copy_are_the_programs() -> None:

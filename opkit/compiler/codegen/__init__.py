@@ -50,13 +50,17 @@ if TYPE_CHECKING:
         MOST_OUTER,
         Piece,
         boxes_of,
+        copy_cores,
         copy_values,
         count_values,
         lookup_values,
         pieces_of,
+        turn_of,
+        turn_values,
         write_copy,
         write_count,
         write_lookup,
+        write_turn,
     )
     from .native import NativeKernel, compile_text, generated_source, without_numbers
     from .products import (
@@ -130,6 +134,7 @@ __all__ = [
     "compile_host",
     "compile_text",
     "compile_triton",
+    "copy_cores",
     "copy_values",
     "cores_for",
     "count_values",
@@ -165,6 +170,8 @@ __all__ = [
     "struct_of",
     "tensor_values",
     "tile_for",
+    "turn_of",
+    "turn_values",
     "vector_kernels",
     "without_numbers",
     "workspaces",
@@ -172,6 +179,7 @@ __all__ = [
     "write_copy",
     "write_count",
     "write_lookup",
+    "write_turn",
 ]
 
 __getattr__ = lazy_names(
@@ -223,13 +231,17 @@ __getattr__ = lazy_names(
             "MOST_OUTER",
             "Piece",
             "boxes_of",
+            "copy_cores",
             "copy_values",
             "count_values",
             "lookup_values",
             "pieces_of",
+            "turn_of",
+            "turn_values",
             "write_copy",
             "write_count",
             "write_lookup",
+            "write_turn",
         ),
         "native": (
             "NativeKernel",

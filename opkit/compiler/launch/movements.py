@@ -21,6 +21,7 @@ from ..codegen import (
     Piece,
     TilingValue,
     boxes_of,
+    copy_cores,
     copy_values,
     count_values,
     cpp_type,
@@ -28,9 +29,12 @@ from ..codegen import (
     lookup_values,
     pack_tiling,
     pieces_of,
+    turn_of,
+    turn_values,
     write_copy,
     write_count,
     write_lookup,
+    write_turn,
 )
 from ..ir import GraphError, Node, Tensor, evaluate, product
 from ..stages import Stages
@@ -81,12 +85,13 @@ def movement_launches(stages: Stages, node: Node, sizes: Mapping[str, int]) -> t
         return ()
     operands = [sized(stages, name, sizes) for name in node.inputs]
     settings = {key: _bound(value, sizes) for key, value in node.settings.items()}
-    return (_launch(movement_of(node, operands, result, settings), node, stages.chip),)
+    movement = movement_of(node, operands, result, settings, chip=stages.chip)
+    return (_launch(movement, node, stages.chip),)
 
 
 def whole_copy_launch(node: Node, source: Sized, result: Sized, chip: Chip) -> Launch:
     """Return the launch that copies one tensor to another of the same size, as a node needs."""
-    return _launch(whole_copy(node, source, result), node, chip)
+    return _launch(whole_copy(node, source, result, chip=chip), node, chip)
 
 
 def movement_of(
@@ -96,6 +101,7 @@ def movement_of(
     settings: Mapping[str, object],
     *,
     outer: int | None = MOST_OUTER,
+    chip: Chip | None = None,
 ) -> Movement:
     """Return how a movement is launched.
 
@@ -103,6 +109,8 @@ def movement_of(
         operands: of known sizes or of named ones, as `result` and the sizes in `settings` are.
         outer: the axes of a box beside its rows that the kernel has room for; None: as many as it
             needs.
+        chip: where all sizes are known: elements may be turned in the cores, which are then as many
+            as make the launch shortest.
     Raises:
         GraphError: there is no kernel for it; at the user's line.
     """
@@ -119,14 +127,43 @@ def movement_of(
         return _lookup(node, operands, tensors)
     pieces = pieces_of(node.operator, settings, [each.shape for each in operands], result.shape)
     value = settings.get("value", 0.0)
-    return _copy(node, operands, result, pieces, value, outer)
+    return _copy(node, operands, result, pieces, value, outer, chip)
 
 
 def whole_copy(
-    node: Node, source: Operand, result: Operand, *, outer: int | None = MOST_OUTER
+    node: Node,
+    source: Operand,
+    result: Operand,
+    *,
+    outer: int | None = MOST_OUTER,
+    chip: Chip | None = None,
 ) -> Movement:
     """Return the copy of one tensor to another of the same size, as a node needs."""
-    return _copy(node, [source], result, [Piece(0, 0, 0, ((result.size, 1, 1),))], 0.0, outer)
+    pieces = [Piece(0, 0, 0, ((result.size, 1, 1),))]
+    return _copy(node, [source], result, pieces, 0.0, outer, chip)
+
+
+def _turned(
+    node: Node, operand: Operand, result: Operand, pieces: Sequence[Piece], chip: Chip
+) -> Movement | None:
+    """Return a movement whose elements lie apart on one side; None where it is no such one."""
+    size = element_bytes(result.dtype)
+    turn = turn_of(pieces, size)
+    if turn is None:
+        return None
+
+    def rule(
+        cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]
+    ) -> tuple[Any, Sequence[TilingValue]]:
+        sizes = extent_of(operand.size), extent_of(result.size)
+        return turn_values(turn, sizes, size, cores, chip)
+
+    return Movement(
+        f"{turn.way}_{size}",
+        lambda name: write_turn(name, turn.way, size, node.location),
+        (operand.name, result.name),
+        rule,
+    )
 
 
 def _lookup(node: Node, operands: Sequence[Operand], tensors: tuple[str, ...]) -> Movement:
@@ -155,8 +192,12 @@ def _copy(
     pieces: Sequence[Piece],
     value: object,
     outer: int | None,
+    chip: Chip | None,
 ) -> Movement:
     size = element_bytes(result.dtype)
+    turned = chip and _turned(node, operands[0], result, pieces, chip)
+    if turned:
+        return turned
     try:
         boxes = boxes_of(pieces, size)
         bits = constant_bits(value, result.dtype, size)
@@ -169,6 +210,8 @@ def _copy(
         cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]
     ) -> tuple[Any, Sequence[TilingValue]]:
         counts = [each.size for each in operands]
+        if chip is not None:
+            cores = copy_cores(boxes, size, cores, chip)
         return copy_values(boxes, counts, result.size, size, bits, cores, room, extent_of)
 
     return Movement(

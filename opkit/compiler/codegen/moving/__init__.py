@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from ...ir import Piece, pieces_of
-from .boxes import MOST_OUTER, Box, boxes_of, copy_values
+from .boxes import MOST_OUTER, Box, boxes_of, copy_cores, copy_values
 from .counting import count_values, write_count
 from .lookup import lookup_values, write_lookup
 from .text import write_copy
+from .turning import turn_of, turn_values, write_turn
 
 __all__ = [
     "MOST_OUTER",
     "Box",
     "Piece",
     "boxes_of",
+    "copy_cores",
     "copy_values",
     "count_values",
     "lookup_values",
     "pieces_of",
+    "turn_of",
+    "turn_values",
     "write_copy",
     "write_count",
     "write_lookup",
+    "write_turn",
 ]

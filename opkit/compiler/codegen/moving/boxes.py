@@ -3,21 +3,37 @@ each."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from opkit.chips import Chip
 from opkit.errors import UsageError
 
 from ...ir import Dimension, Piece
+from ..core_count import fair_cores
 from ..kernel_class import TilingValue
 from ..launch_numbers import choose, divide_up, least, most, named
 
-__all__ = ["BUFFER_BYTES", "MOST_OUTER", "Box", "boxes_of", "copy_values", "word_bytes"]
+__all__ = [
+    "BUFFER_BYTES",
+    "MOST_OUTER",
+    "PARTIAL_CYCLES",
+    "Box",
+    "boxes_of",
+    "copy_cores",
+    "copy_values",
+    "word_bytes",
+]
 
 MOST_OUTER = 4
 """Axes of a box beside its rows and what lies together."""
 BUFFER_BYTES = 32768
+PARTIAL_CYCLES = 70
+"""Of a row that is no whole blocks of 32 bytes, on its way out."""
+_WHOLE_CYCLES = 10
+_BLOCK_BYTES = 32
 _MOST_ROWS = 4095
 _FEW_ROWS = 16
 _FEW_BYTES = 4096
@@ -119,6 +135,31 @@ def _rows_of(axes: Sequence[tuple[Any, Any, Any]], run: Any, is_constant: bool) 
     longest = max(range(len(axes)), key=lambda at: many[at] if is_apart(axes[at]) else 0)
     is_better = many[last] < _FEW_ROWS and many[longest] > _FEW_ROWS * many[last]
     return longest if is_better else last
+
+
+def copy_cores(boxes: Sequence[Box], size_bytes: int, cores: int, chip: Chip) -> int:
+    """Return how many cores make the copy of boxes of known sizes the shortest.
+
+    Args:
+        size_bytes: of an element.
+        cores: that the chip has.
+    """
+    unit = word_bytes(size_bytes)
+    words, read, cycles = 0, 0, 0
+    for box in boxes:
+        rows = math.prod(extent for extent, *_ in (*box.outer, box.rows))
+        words += rows * box.run
+        read += rows * box.run * (box.source >= 0)
+        cycles += rows * (PARTIAL_CYCLES if box.run * unit % _BLOCK_BYTES else _WHOLE_CYCLES)
+    if not words:
+        return cores
+    worth: int = fair_cores(
+        *(chip, words, cores),
+        vector_cycles=cycles / words,
+        read_bytes=-(-unit * read // words),
+        written_bytes=unit,
+    )
+    return worth
 
 
 def copy_values(
