@@ -142,6 +142,15 @@ def test_indices_out_of_range_are_refused() -> None:
 
 
 @pytest.mark.slow
+def test_a_copy_of_an_input_is_a_kernels_work() -> None:
+    x = torch.randn(64, 96)
+    with watching() as graphs:
+        result = torch.compile(lambda x: x[None].clone(), backend="opkit")(x)
+    (segment,) = graphs[0].segments
+    assert len(segment.plan.launches) == 1 and not segment.plan.copies
+    assert torch.equal(result, x[None])
+
+
 def test_attention_is_one_kernel_in_half_precision() -> None:
     q, k, v = (torch.randn(1, 2, 32, 16).half() for _ in range(3))
 

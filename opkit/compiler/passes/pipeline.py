@@ -133,10 +133,12 @@ PASSES: tuple[Pass, ...] = (
         when="where the graph is of formulas",
     ),
     Pass(
-        *("own_outputs", "outputs that are inputs or other outputs as copies", ("operator",)),
+        "own_outputs",
+        "outputs that are inputs or other outputs as copies",
+        ("operator", "model"),
         lambda graph, _: with_own_outputs(graph),
-        needs=lambda lowering: lowering.formulas is not None,
-        when="where the graph is of formulas",
+        needs=lambda lowering: lowering.purpose == "model" or lowering.formulas is not None,
+        when="operators where the graph is of formulas",
     ),
     Pass(
         "attention",

@@ -162,7 +162,8 @@ def _begin(extent: int, parts: int, index: int) -> int:
 
 
 def cut_product(shape: ProductShape, chip: Chip, *, is_int8: bool = False) -> Cut:
-    """Return the cut whose busiest core is done first, by the chip's rates.
+    """Return the cut whose launch is done first, by the chip's rates: each core adds to the launch's
+    own time, and takes blocks.
 
     A block's sums lie in L0C, its chunks of both operands twice in L1: that bounds its sides.
 
@@ -175,6 +176,8 @@ def cut_product(shape: ProductShape, chip: Chip, *, is_int8: bool = False) -> Cu
         chip.count("memory.l0c_bytes") // 4,
         chip.number(f"timing.cube.macs_per_cycle.{'int8' if is_int8 else 'fp16'}"),
         chip.number("timing.mte2.l2_hit_aic_bytes_per_cycle"),
+        chip.number("timing.mte2.aic_bytes_per_cycle"),
+        chip.core_launch_us("aic") * chip.number("clock.mhz"),
         1 if is_int8 else 2,
     )
 
@@ -205,18 +208,28 @@ def chosen_cut(
 
 
 @lru_cache(maxsize=256)
-def _cut(shape: ProductShape, cores: int, limit: int, macs: float, copied: float, size: int) -> Cut:
-    """Return the best cut for `macs` products and `copied` bytes a cycle, `limit` sums at once, of
-    matrices whose elements have `size` bytes."""
+def _cut(
+    shape: ProductShape,
+    cores: int,
+    limit: int,
+    macs: float,
+    copied: float,
+    cold: float,
+    launch: float,
+    size: int,
+) -> Cut:
+    """Return the best cut for `macs` products and `copied` bytes a cycle, `cold` ones that L2 does
+    not have yet, `limit` sums at once, and `launch` cycles for each core, of matrices whose elements
+    have `size` bytes."""
     chunk, step = CHUNK_BYTES // size, STEP_BYTES // size
-    rough: list[tuple[float, int, int]] = []
+    first = shape.batches * (shape.m + shape.n) * shape.k * size * (1 / cold - 1 / copied)
+    rough: list[tuple[float, int, int, float, int]] = []
     for down in _counts(shape.m):
         rows = _most(shape.m, down)
         for across in _counts(shape.n):
             columns = _most(shape.n, across)
             if rows * columns > limit:
                 continue
-            rounds = -(-shape.batches * down * across // cores)
             area = min(rows, shape.m / down + 4) * min(columns, shape.n / across + 4)
             height, width = min(rows, shape.m / down), min(columns, shape.n / across)
             cube = area * shape.k / macs * (1 + 10 / (rows * columns * step / macs))
@@ -226,23 +239,33 @@ def _cut(shape: ProductShape, cores: int, limit: int, macs: float, copied: float
             if size > 1:
                 right = chunk * _burst(size * width, copied)
             moved = (height * _burst(CHUNK_BYTES, copied) + right) * shape.k / chunk * 1.06
-            rough.append(
-                (rounds * (max(cube, moved) + 0.3 * min(cube, moved) + BLOCK_CYCLES), down, across)
-            )
+            blocks = shape.batches * down * across
+            each = max(cube, moved) + 0.3 * min(cube, moved) + BLOCK_CYCLES + first / blocks
+            rounds = _rounds(blocks, cores, each, launch)
+            used = -(-blocks // rounds)
+            rough.append((rounds * each + launch * used, down, across, rounds * each, used))
     rough.sort()
     best: tuple[float, Cut] | None = None
-    for estimate, down, across in rough[:BEST]:
-        used = min(cores, shape.batches * down * across)
+    for _, down, across, estimate, used in rough[:BEST]:
         cut = Cut(shape, down, across, _band(shape, down, across, used), used)
         # The estimate spreads the blocks evenly; what the busiest core really has comes on top.
         busiest = _busiest(cut) * used / (shape.batches * shape.m * shape.n)
         rounds = -(-cut.blocks // used)
         even = cut.blocks / used / rounds
-        cost = estimate * max(1.0, busiest * even)
+        cost = estimate * max(1.0, busiest * even) + launch * used
         if best is None or cost < best[0]:
             best = (cost, cut)
     assert best is not None
     return best[1]
+
+
+def _rounds(blocks: int, cores: int, each: float, launch: float) -> int:
+    """Return how many blocks a core takes at most, for the shortest launch: about the root of what
+    all cores would take to begin over what a block takes."""
+    root = int(math.sqrt(blocks * launch / each))
+    least = -(-blocks // cores)
+    tried = (least, max(least, root), max(least, root + 1))
+    return min(tried, key=lambda rounds: rounds * each + launch * -(-blocks // rounds))
 
 
 def _burst(size: float, rate: float) -> float:

@@ -27,11 +27,13 @@ struct CubeCut {{
     int64_t cores = 1;
 }};
 
-// What a core computes and copies in a cycle, and the sums that it holds.
+// What a core computes and copies in a cycle, what it takes to begin, and the sums that it holds.
 struct CubeRates {{
     int64_t limit;
     double macs;
     double copied;
+    double cold;    // of what L2 does not have yet
+    double launch;  // cycles that each core adds to a launch
     int64_t bytes;  // of an element of the matrices
 }};
 
@@ -42,16 +44,22 @@ public:
     {{
     }}
 
-    // The cut whose busiest core is done first: rough estimates of all, and the best of them block by block.
+    // The cut whose launch is done first: rough estimates of all, and the best of them block by block.
     CubeCut Best() const
     {{
-        std::vector<std::tuple<double, int64_t, int64_t>> rough;
+        std::vector<std::tuple<double, int64_t, int64_t, double, int64_t>> rough;
+        const double first = static_cast<double>(batches * (m + n) * k * rates.bytes) * (1 / rates.cold - 1 / rates.copied);
         const std::vector<int64_t> downs = Counts(m);
         const std::vector<int64_t> acrosses = Counts(n);
         for (const int64_t down : downs) {{
             for (const int64_t across : acrosses) {{
                 if (Most(m, down) * Most(n, across) <= rates.limit) {{
-                    rough.emplace_back(Estimate(down, across), down, across);
+                    const int64_t blocks = batches * down * across;
+                    const double each = Estimate(down, across) + first / static_cast<double>(blocks);
+                    const int64_t rounds = Rounds(blocks, each);
+                    const int64_t used = DivideUp(blocks, rounds);
+                    const double estimate = static_cast<double>(rounds) * each;
+                    rough.emplace_back(estimate + rates.launch * static_cast<double>(used), down, across, estimate, used);
                 }}
             }}
         }}
@@ -63,13 +71,13 @@ public:
             cut.down = std::get<1>(rough[index]);
             cut.across = std::get<2>(rough[index]);
             const int64_t blocks = batches * cut.down * cut.across;
-            cut.cores = std::min(cores, blocks);
+            cut.cores = std::get<4>(rough[index]);
             cut.band = Band(cut);
             const int64_t all = batches * m * n;
             const double busiest = static_cast<double>(Busiest(cut) * cut.cores) / static_cast<double>(all);
             const int64_t rounds = DivideUp(blocks, cut.cores);
             const double even = static_cast<double>(blocks) / static_cast<double>(cut.cores) / static_cast<double>(rounds);
-            const double cost = std::get<0>(rough[index]) * std::max(1.0, busiest * even);
+            const double cost = std::get<3>(rough[index]) * std::max(1.0, busiest * even) + rates.launch * static_cast<double>(cut.cores);
             if (index == 0 || cost < least) {{
                 least = cost;
                 best = cut;
@@ -109,6 +117,24 @@ private:
         return std::max(size / rates.copied, {BURST_CYCLES});
     }}
 
+    // Blocks of a core at most: about the root of what all cores would take to begin over what a block takes.
+    int64_t Rounds(int64_t blocks, double each) const
+    {{
+        const auto root = static_cast<int64_t>(std::sqrt(static_cast<double>(blocks) * rates.launch / each));
+        const int64_t least = DivideUp(blocks, cores);
+        const auto cost = [&](int64_t rounds) {{
+            return static_cast<double>(rounds) * each + rates.launch * static_cast<double>(DivideUp(blocks, rounds));
+        }};
+        int64_t best = least;
+        for (const int64_t rounds : {{std::max(least, root), std::max(least, root + 1)}}) {{
+            if (cost(rounds) < cost(best)) {{
+                best = rounds;
+            }}
+        }}
+        return best;
+    }}
+
+    // Cycles of one block.
     double Estimate(int64_t down, int64_t across) const
     {{
         const double rows = static_cast<double>(Most(m, down));
@@ -117,7 +143,6 @@ private:
         const double step = static_cast<double>({STEP_BYTES} / rates.bytes);
         const double exactRows = static_cast<double>(m) / static_cast<double>(down);
         const double exactColumns = static_cast<double>(n) / static_cast<double>(across);
-        const int64_t rounds = DivideUp(batches * down * across, cores);
         const double area = std::min(rows, exactRows + 4) * std::min(columns, exactColumns + 4);
         const double height = std::min(rows, exactRows);
         const double width = std::min(columns, exactColumns);
@@ -126,7 +151,7 @@ private:
         const double right = rates.bytes > 1 ? chunk * Burst(static_cast<double>(rates.bytes) * width)
                                              : width * Burst({CHUNK_BYTES});
         const double moved = (height * Burst({CHUNK_BYTES}) + right) * depth / chunk * 1.06;
-        return static_cast<double>(rounds) * (std::max(cube, moved) + 0.3 * std::min(cube, moved) + {BLOCK_CYCLES});
+        return std::max(cube, moved) + 0.3 * std::min(cube, moved) + {BLOCK_CYCLES};
     }}
 
     // Cores that work at the same time read the fewest bytes where what they compute is about square.
@@ -188,7 +213,7 @@ private:
     CubeRates rates;
 }};
 """
-"""Needs `DivideUp`, <algorithm>, <tuple> and <vector>."""
+"""Needs `DivideUp`, <algorithm>, <cmath>, <tuple> and <vector>."""
 
 
 def cut_call(
@@ -198,5 +223,9 @@ def cut_call(
     limit = chip.count("memory.l0c_bytes") // 4
     macs = chip.number(f"timing.cube.macs_per_cycle.{'int8' if is_int8 else 'fp16'}")
     copied = chip.number("timing.mte2.l2_hit_aic_bytes_per_cycle")
-    rates = f"CubeRates{{{limit}, {macs!r}, {copied!r}, {1 if is_int8 else 2}}}"
+    cold = chip.number("timing.mte2.aic_bytes_per_cycle")
+    launch = chip.core_launch_us("aic") * chip.number("clock.mhz")
+    rates = (
+        f"CubeRates{{{limit}, {macs!r}, {copied!r}, {cold!r}, {launch!r}, {1 if is_int8 else 2}}}"
+    )
     return f"CubeCutter({batches}, {m}, {n}, {k}, {cores}, {rates}).Best()"

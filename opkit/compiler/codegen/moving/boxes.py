@@ -33,6 +33,8 @@ BUFFER_BYTES = 32768
 PARTIAL_CYCLES = 70
 """Of a row that is no whole blocks of 32 bytes, on its way out."""
 _WHOLE_CYCLES = 10
+_COPY_CYCLES = 300
+"""Of a copy in and out, beside its rows: what it takes to begin."""
 _BLOCK_BYTES = 32
 _MOST_ROWS = 4095
 _FEW_ROWS = 16
@@ -151,6 +153,7 @@ def copy_cores(boxes: Sequence[Box], size_bytes: int, cores: int, chip: Chip) ->
         words += rows * box.run
         read += rows * box.run * (box.source >= 0)
         cycles += rows * (PARTIAL_CYCLES if box.run * unit % _BLOCK_BYTES else _WHOLE_CYCLES)
+        cycles += math.prod(extent for extent, *_ in box.outer) * _COPY_CYCLES
     if not words:
         return cores
     worth: int = fair_cores(
