@@ -133,7 +133,8 @@ def library_cases(
     """Return six shapes with tails of each combination of data types, fewer where some do not fit.
 
     Args:
-        expression: the reference; with FILE.py:FUNCTION every input has one shape.
+        expression: the reference; with FILE.py:FUNCTION, and without one, every input has one
+            shape.
         found: what `find_by_name` gave, where the expression is from there.
         ranks: the fewest and the most axes that shapes have; any where None.
         values: of inputs that may not hold any, where the reference does not say more.
@@ -326,6 +327,9 @@ def _case(
         attrs=tuple((a.name, _attribute(a, spec, variant, shape, manner)) for a in spec.attrs),
         golden=expression,
     )
+    if not expression:
+        known = tuple((values or {}).get(tensor.name) for tensor in spec.inputs)
+        return replace(case, sources=known) if any(known) else case
     if not is_expression(expression):
         return case
     read = dict(found.read) if found is not None else {}

@@ -65,6 +65,7 @@ def project_cases(
     pairwise: bool = False,
     reference: str = "",
     others: bool = False,
+    judged: bool = True,
 ) -> tuple[Case, ...]:
     """Return the default cases of a project's operators, or of one of them, and its own ones.
 
@@ -77,6 +78,7 @@ def project_cases(
             cases says where empty, and for an operator known by its OpDef alone torch's function
             of its name.
         others: also what `with_other_cases` may run.
+        judged: whether each case needs a reference; without one all inputs have one shape.
     Raises:
         UsageError: the project has no such operator, or its file of cases is wrong.
     """
@@ -88,7 +90,7 @@ def project_cases(
         rule = rules[spec.name]
         given = goldens[spec.name]
         if not is_prototype(spec):
-            cases += _library_cases(project, spec, given, seed)
+            cases += _library_cases(project, spec, given, seed, judged=judged)
             for variant in range(spec.variant_count) if others else ():
                 rounds_of = _rounds_of(project, spec, reference, variant, seed)
                 for taken in (None, *((rank, rank) for rank in _RANKS)):
@@ -248,10 +250,13 @@ def _as_call(spec: OpSpec, given: str) -> str:
     return given
 
 
-def _library_cases(project: Project, spec: OpSpec, given: str, seed: int) -> tuple[Case, ...]:
+def _library_cases(
+    project: Project, spec: OpSpec, given: str, seed: int, *, judged: bool
+) -> tuple[Case, ...]:
     """Return the generated cases of an operator that its OpDef alone describes.
 
-    Without a reference there are none: which shapes belong together nothing says.
+    Without a reference nothing says which shapes belong together: there are none, or, where
+    results are not judged, those in which all inputs have one shape.
     """
     given = _as_call(spec, given)
     ranks, values = _documented(project, spec)
@@ -264,6 +269,8 @@ def _library_cases(project: Project, spec: OpSpec, given: str, seed: int) -> tup
         )
     if _own_files(project):
         return ()
+    if not judged:
+        return library_cases(spec, "", ranks=ranks, values=values, seed=seed)
     arguments = ", ".join(tensor.name for tensor in spec.inputs)
     raise UsageError(
         f"nothing says what {spec.op} computes: torch has no function of its name that takes its"

@@ -140,16 +140,24 @@ def atan2(y, x):  # type: ignore[no-untyped-def]
     return copysign(angle, a).to(y.dtype)
 
 
-@triton.jit
-def nextafter(x, y):  # type: ignore[no-untyped-def]
-    """The next float32 from the first towards the second."""
-    bits = x.to(tl.int32, bitcast=True)
+@triton.jit  # type: ignore[untyped-decorator]
+def _next(x, y, kind: tl.constexpr, least: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The next float, by whole numbers of its width and the bits of the least below zero."""
+    bits = x.to(kind, bitcast=True)
     away = (x < y) == (x > 0)
-    step = tl.where(away, bits + 1, bits - 1).to(tl.float32, bitcast=True)
-    least = tl.where(y > 0, 1, -2147483647).to(tl.int32).to(tl.float32, bitcast=True)
-    moved = tl.where(x == 0, least, step)
+    step = tl.where(away, bits + 1, bits - 1).to(kind).to(x.dtype, bitcast=True)
+    first = tl.where(y > 0, 1, least).to(kind).to(x.dtype, bitcast=True)
+    moved = tl.where(x == 0, first, step)
     moved = tl.where(x == y, y, moved)
     return tl.where(isnan(x) | isnan(y), x + y, moved)
+
+
+@triton.jit
+def nextafter(x, y):  # type: ignore[no-untyped-def]
+    """The next float of the first's type towards the second."""
+    if x.dtype.primitive_bitwidth == 16:
+        return _next(x, y, tl.int16, -32767)
+    return _next(x, y, tl.int32, -2147483647)
 
 
 @triton.jit

@@ -89,7 +89,7 @@ def test_tune_takes_no_candidate_that_writes_to_its_input(own: Path, capsys: Cap
     assert "writes to its input x" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["test", "check", "profile", "debug", "tune"])
+@pytest.mark.parametrize("command", ["test", "profile", "debug", "tune"])
 def test_without_a_reference_each_command_says_how_to_give_one(
     folder: Path, command: str, capsys: Capture
 ) -> None:
@@ -97,6 +97,17 @@ def test_without_a_reference_each_command_says_how_to_give_one(
     printed = capsys.readouterr().err
     assert "nothing says what RowScale computes" in printed
     assert "--golden" in printed
+
+
+def test_check_needs_no_reference_and_says_which_shapes_it_takes(
+    folder: Path, capsys: Capture
+) -> None:
+    # gamma is a row: the host code takes no shape that both inputs have.
+    assert run("check", folder) == 2
+    printed = capsys.readouterr().err
+    assert "RowScale: without a reference all inputs have one shape" in printed
+    assert "--golden" in printed
+    assert "the host code of " in printed and "refuses all" in printed
 
 
 def test_the_cases_of_the_folder_are_those_of_each_command(own: Path, capsys: Capture) -> None:

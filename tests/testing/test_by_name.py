@@ -164,6 +164,14 @@ def operator(op: str, inputs: str, outputs: str = "out", attrs: str = "") -> OpS
             " transpose_x2=transpose_x2)",
         ),
         (operator("BatchMatMul", "x1 x2"), "documented.mat_mul(x1, x2)"),
+        # What samples and students call so.
+        (operator("AddCustom", "x y", "z"), "torch.add(x, y)"),
+        (operator("MyGelu", "x", "y"), "documented.gelu(x)"),
+        (operator("CustomSinh", "x", "y"), "torch.sinh(x)"),
+        (
+            operator("SinhCustomGrad", "dy x", "dx"),
+            "torch.autograd.functional.vjp(lambda x: torch.sinh(x), x, dy)[1]",
+        ),
     ],
     ids=lambda value: value.op if isinstance(value, OpSpec) else "",
 )

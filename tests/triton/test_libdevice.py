@@ -151,3 +151,17 @@ def test_modules_of_the_chips_triton_are_lent(monkeypatch: pytest.MonkeyPatch) -
         assert lent.pow is tl.math.pow
         with pytest.raises(AttributeError, match="no attribute 'unheard'"):
             _ = tl.math.unheard
+
+
+@triton.jit
+def next_kernel(x, y, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, libdevice.nextafter(tl.load(x + at), tl.load(y + at)))
+
+
+def test_next_halves_are_their_own_types() -> None:
+    x = np.array([0, -0.0, 1, -1, 2, 65504, 5.96e-08, 3, np.nan, 1], np.float16)
+    y = np.array([1, -1, 2, 0, 1, np.inf, 0, 3, 1, np.nan], np.float16)
+    out = np.zeros_like(x)
+    launch(next_kernel, (1,), x, y, out, BLOCK=len(x))
+    np.testing.assert_array_equal(out, np.nextafter(x, y))

@@ -324,7 +324,13 @@ def _cases(opened: OpenProject, wanted: _Wanted) -> tuple[Case, ...]:
             for variant in case_variants(spec)
         )
     else:
-        cases, _ = opened.with_every_branch(opened.pool(wanted.op), wanted.op)
+        cases, _ = opened.with_every_branch(opened.pool(wanted.op, judged=False), wanted.op)
+    guessed = sorted({case.op for case in cases if opened.is_guessed(case)})
+    if guessed:
+        opened.console.warn(
+            f"{', '.join(guessed)}: without a reference all inputs have one shape; where they do"
+            ' not belong together, give --golden "CALL" or tests/cases.yaml'
+        )
     if wanted.dtype is not None:
         row = find_dtype(wanted.dtype)
         have = dict.fromkeys(case.dtypes[0].name for case in cases)

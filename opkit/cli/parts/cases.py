@@ -50,6 +50,10 @@ class OpenProject:
         """Whether only OpDefs describe its operators."""
         return self.project.tree is not None
 
+    def is_guessed(self, case: Case) -> bool:
+        """Whether nothing says which inputs of a case belong together."""
+        return self.is_tree and not (case.golden or case.label or self.files)
+
     @property
     def notes(self) -> Path:
         """The file that says what failed last."""
@@ -66,11 +70,13 @@ class OpenProject:
         pairwise: bool = False,
         names: tuple[str, ...] = (),
         last_failed: bool = False,
+        judged: bool = True,
     ) -> tuple[Case, ...]:
         """Return the cases to choose from; those of every kind where cases are named.
 
         Args:
             last_failed: what failed last is chosen among them.
+            judged: as `project_cases`.
         """
         from opkit.testing import (
             cases_of_branches,
@@ -103,6 +109,7 @@ class OpenProject:
             pairwise=pairwise,
             reference=reference,
             others=bool(names) and self.is_tree,
+            judged=judged,
         )
         if not names or pairwise or self.is_tree:
             return cases
@@ -150,7 +157,8 @@ class OpenProject:
         Raises:
             UsageError: there is none of that name.
         """
-        return choose_cases(self.project, self.pool(op, names=(name,)), None, (name,), None)[0]
+        cases = self.pool(op, names=(name,), judged=False)
+        return choose_cases(self.project, cases, None, (name,), None)[0]
 
     def case_of_shape(self, spec: OpSpec, shape: tuple[int, ...], variant: int) -> Case:
         """Return the case of one shape of choice, in one combination of data types."""

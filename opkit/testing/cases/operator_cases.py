@@ -38,13 +38,14 @@ _PRODUCTS = tuple(
 )
 
 
-def _boxes(count: int, step: int) -> Source:
+def _boxes(count: int, step: int, *, by_column: bool = False) -> Source:
     """Left, upper, right and lower ends of boxes that overlap each other more or less."""
-    ends = []
+    boxes = []
     for place in range(count):
         left, upper = place * step % 17 / 2, place * 7 % 13 / 2
-        ends += [left, upper, left + 1 + place % 5, upper + 2 + place % 3]
-    return Source(values=tuple(ends))
+        boxes.append((left, upper, left + 1 + place % 5, upper + 2 + place % 3))
+    lines = zip(*boxes, strict=True) if by_column else boxes
+    return Source(values=tuple(end for line in lines for end in line))
 
 
 TOGETHER: dict[str, tuple[Together, ...]] = {
@@ -114,19 +115,8 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         for weighs in (True, False)
     ),
     "cdist_grad": tuple(
-        Together(
-            (
-                (*batch, rows, others),
-                (*batch, rows, size),
-                (*batch, others, size),
-                (*batch, rows, others),
-            ),
-            {"p": power},
-            {"cdist": POSITIVE},
-        )
-        for batch, rows, others, size in (
-            *(((), 7, 5, 33), ((3,), 5, 9, 65), ((), 31, 17, 131), ((2, 3), 7, 3, 19)),
-        )
+        Together((whole,) * 4, {"p": power}, {"cdist": POSITIVE})
+        for whole in ((7, 5, 33), (3, 5, 9, 65), (31, 17, 131), (2, 3, 7, 3, 19))
         for power in (1.0, 2.0)
     ),
     "chamfer_distance_grad": tuple(
@@ -212,14 +202,26 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         Together(((9, columns), (6,), (6, columns)), {}, {"indices": places_of(9)})
         for columns in (8, 33, 1031)
     ),
-    "iou_v2": tuple(
-        Together(
-            ((count, 4), (count if aligned else others, 4)),
-            {"mode": mode, "aligned": aligned, "eps": 0.0625},
-            {"bboxes": _boxes(count, 3), "gtboxes": _boxes(count if aligned else others, 5)},
-        )
-        for count, others in ((8, 8), (33, 7), (257, 65))
-        for mode, aligned in (("iou", False), ("iof", True))
+    "iou_v2": (
+        *(
+            Together(
+                ((count, 4), (others, 4)),
+                {"mode": mode, "aligned": False, "eps": 0.0625},
+                {"bboxes": _boxes(count, 3), "gtboxes": _boxes(others, 5)},
+            )
+            for count, others, mode in ((8, 9, "iou"), (33, 7, "iof"), (257, 65, "iou"))
+        ),
+        *(
+            Together(
+                ((4, count), (4, count)),
+                {"mode": mode, "aligned": True, "eps": 0.0625},
+                {
+                    "bboxes": _boxes(count, 3, by_column=True),
+                    "gtboxes": _boxes(count, 5, by_column=True),
+                },
+            )
+            for count, mode in ((8, "iof"), (33, "iou"), (257, "iof"))
+        ),
     ),
     "layer_normalization_grad": tuple(
         Together(

@@ -24,20 +24,22 @@ def arg_min_with_value(x: Tensor, *, dimension: int, keep_dims: bool) -> tuple[T
     return indices, values
 
 
-# Torch's does not look at shapes, and reads behind what is shorter.
 @documented("cdist_grad")
 def cdist_grad(dy: Tensor, x1: Tensor, x2: Tensor, cdist: Tensor, *, p: float) -> Tensor | None:
-    """The gradient of distances in the p-norm by x1.
+    """The sum over others of dy * (x1 - x2) * |x1 - x2|^(p - 2) / cdist^(p - 1).
+
+    The aclnn function spreads what it is given; here there is a value for each pair and element.
 
     Args:
-        dy, cdist: (..., rows, others).
-        x1, x2: (..., rows, size) and (..., others, size).
+        dy, x1, x2, cdist: (..., rows, others, size).
     """
-    if dy.dim() <= 1 or not cdist.shape == dy.shape == (*x1.shape[:-1], x2.shape[-2]):
+    if dy.dim() < 3 or not dy.shape == x1.shape == x2.shape == cdist.shape:
         return None
-    if x2.shape != (*x1.shape[:-2], x2.shape[-2], x1.shape[-1]):
-        return None
-    return torch.ops.aten._cdist_backward(dy, x1, x2, p, cdist)
+    apart = x1 - x2
+    if p == math.inf:
+        return (dy * torch.sign(apart) * (apart.abs() == cdist)).sum(-2)
+    slope = torch.sign(apart) * torch.where(apart == 0, 0, apart.abs() ** (p - 1))
+    return (dy * torch.where(cdist == 0, 0, slope / cdist ** (p - 1))).sum(-2)
 
 
 @documented("exp_segsum_grad")

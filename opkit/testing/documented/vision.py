@@ -87,13 +87,17 @@ def _samples(value: Tensor, locations: Tensor, start: int, height: int, width: i
 
 @documented("iou_v2")
 def iou_of_boxes(boxes: Tensor, others: Tensor, *, mode: str, eps: float, aligned: bool) -> Tensor:
-    """What two boxes share, over what both cover or over the second; (boxes, others or 1).
+    """What two boxes share, over what both cover or over the second; (others, boxes or 1).
+
+    The aclnn function turns inputs and results: the operator itself has a column for each box
+    where they belong to each other one by one, a row elsewhere.
 
     Args:
         boxes, others: left, upper, right and lower ends; `eps` is added to each extent.
     """
-    first = boxes.unsqueeze(1)
-    second = others.unsqueeze(1) if aligned else others.unsqueeze(0)
+    first, second = (boxes.T, others.T) if aligned else (boxes, others)
+    first = first.unsqueeze(1) if aligned else first.unsqueeze(0)
+    second = second.unsqueeze(1)
 
     def area(box: Tensor) -> Tensor:
         return (box[..., 2:] - box[..., :2] + eps).prod(-1)

@@ -47,6 +47,7 @@ from opkit.testing.references.torch_functions import (
 __all__ = ["Found", "find_by_name"]
 
 _VERSION = re.compile(r"_?v\d+(?=_grad$|_d$|$)|(?<=\w)_d$")
+_CUSTOM = re.compile(r"^(custom|my)_(?=\w)|(?<=\w)_custom(?=_grad$|$)")
 _INPLACE = re.compile(r"^inplace_|_inplace$")
 _GRADIENT_WORDS = frozenset({"grad", "grads", "gradient", "gradients", "dy", "dout"})
 # What a forward operator's result is called where a gradient is given it.
@@ -102,6 +103,10 @@ def find_by_name(spec: OpSpec) -> Found | None:
     # What has a name of its own with its version, or in place, is another operator.
     found = _written_out(full, spec) if full != name else None
     if found is None:
+        found = _by_plain_name(name, spec)
+    if found is None and _CUSTOM.search(name):
+        # What students and samples call so is the operator that everybody knows.
+        name = _CUSTOM.sub("", name)
         found = _by_plain_name(name, spec)
     together = TOGETHER.get(full, TOGETHER.get(name, ()))
     return replace(found, together=together) if found is not None else None

@@ -411,20 +411,27 @@ def test_a_product_with_rows_of_weights_goes_through_gelu() -> None:
 
 
 @pytest.mark.torch
-def test_gradients_of_distances_are_autograds_and_want_a_distance_for_each_pair() -> None:
+@pytest.mark.parametrize("power", [1.0, 2.0, 3.0, float("inf")])
+def test_gradients_of_distances_are_autograds_of_all_pairs(power: float) -> None:
     import torch
 
     dy, x1, x2 = _normal((2, 3, 4), (2, 3, 5), (2, 4, 5))
-    spec = operator("CdistGrad", "grad_output x1 x2 cdist", "grad_x1", "p:float=2.0")
+    spec = operator("CdistGrad", "grad x1 x2 cdist", "y", "p:float=2.0")
     left = torch.tensor(x1, requires_grad=True)
-    distances = torch.cdist(left, torch.tensor(x2), 2.0)
+    distances = torch.cdist(left, torch.tensor(x2), power)
     distances.backward(torch.tensor(dy))
-    cdist = distances.detach().numpy()
-    (given,) = _given(spec, dy, x1, x2, cdist, p=2.0)
+    whole = (2, 3, 4, 5)
+    spread = [
+        np.broadcast_to(value, whole)
+        for value in (
+            *(dy[..., None], x1[:, :, None], x2[:, None], distances.detach().numpy()[..., None]),
+        )
+    ]
+    (given,) = _given(spec, *spread, p=power)
     np.testing.assert_allclose(given, left.grad.numpy(), atol=1e-9)
-    # As many distances as rows were taken, and what lies behind them.
+    # What is not spread yet is another function's.
     with pytest.raises(OperatorError, match="it gives nothing"):
-        _given(spec, x1, x1, x1, x1, p=2.0)
+        _given(spec, dy, x1, x2, dy, p=power)
 
 
 @pytest.mark.torch

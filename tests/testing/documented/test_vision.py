@@ -78,8 +78,8 @@ def test_boxes_share_what_lies_in_both() -> None:
         "IouV2", "bboxes gtboxes", "overlap", 'mode:string="iou" eps:float=1.0 aligned:bool=false'
     )
     (shares,) = _given(spec, boxes, others, mode="iou", eps=0.0, aligned=False)
-    np.testing.assert_allclose(shares, [[1 / 7, 1 / 4, 0], [0, 0, 1 / 3]])
-    (shares,) = _given(spec, boxes, others[:2], mode="iof", eps=0.0, aligned=True)
+    np.testing.assert_allclose(shares, [[1 / 7, 0], [1 / 4, 0], [0, 1 / 3]])
+    (shares,) = _given(spec, boxes.T, others[:2].T, mode="iof", eps=0.0, aligned=True)
     np.testing.assert_allclose(shares, [[1 / 4], [0]])
     found = find_by_name(spec)
     assert found is not None and library_cases(spec, found.expression, found=found)
