@@ -361,7 +361,7 @@ def main() -> None:
 def calibrate(samples: Sequence[Model], library: Sequence[Model], *, writes: bool) -> None:
     """Fit the constants to the rows, and print how far they are off."""
     print(f"{len(samples)} samples, {len(library)} of libraries", file=sys.stderr)
-    of_library = fit(library, Laws(LIBRARY_PARAMETERS, {})) if library else None
+    of_library = fit(library, Laws(LIBRARY_PARAMETERS, {}), rounds=2) if library else None
     full = fit(samples, Laws(PARAMETERS, of_library.numbers if of_library else {}))
     models = [*samples, *library]
     left_out = left_out_errors(full)

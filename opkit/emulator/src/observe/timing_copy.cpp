@@ -30,6 +30,17 @@ double CoreReplay::excess_bytes(const CopyRecord& shape) const {
   return tail > begins_at ? static_cast<double>(tail - begins_at) : 0;
 }
 
+double CoreReplay::drift_of(const CopyRecord& shape, const SharedMemory& memory) const {
+  if (!is_drifting_ || memory.read_by_several.count(shape.address) > 0) return 1;
+  // SplitMix64 of who reads what: from 0 to 1.
+  uint64_t bits = shape.address ^ (uint64_t{index_} << 52);
+  bits += 0x9E3779B97F4A7C15ull;
+  bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9ull;
+  bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EBull;
+  bits ^= bits >> 31;
+  return 1 + costs_.drift_variation * (2 * static_cast<double>(bits >> 11) * 0x1p-53 - 1);
+}
+
 /// Cycles of the copy itself, without start-up, waiting for memory that cores share, and contention.
 double CoreReplay::moving_cycles(const Record& record, const CopyRecord& shape, const BurstTraffic& traffic) const {
   const bool is_read = record.peer != 0;
@@ -111,7 +122,9 @@ bool CoreReplay::copy(uint32_t pipe, SharedMemory& memory) {
       const double overhead = lifted_.is(Limit::Bursts) ? 0 : costs_.hbm_burst_bytes * share;
       const double wasted = (overhead + excess_bytes(shape)) * shape.burst_count;
       transfer.end = end;
-      memory.hbm.begin(start, static_cast<double>(traffic.hbm_read_bytes) + wasted, owner(pipe));
+      transfer.is_of_hbm = true;
+      const double taken = static_cast<double>(traffic.hbm_read_bytes) + wasted;
+      memory.hbm.begin(start, taken * drift_of(shape, memory), owner(pipe));
       return false;
     }
   } else if (is_shared) {
@@ -133,7 +146,18 @@ bool CoreReplay::copy(uint32_t pipe, SharedMemory& memory) {
 
 void CoreReplay::end_transfer(uint32_t pipe, double cycle) {
   const Transfer& transfer = transfers_[pipe];
-  end_copy(pipe, std::max(transfer.end, cycle) + transfer.served_after);
+  double end = std::max(transfer.end, cycle);
+  const double own = transfer.end - transfer.start;
+  const double shared = cycle - transfer.start;
+  // A cube core's rate was read off products that share the link already.
+  const bool is_joint = transfer.is_of_hbm && record_.kind == SubCore::AIV && costs_.hbm_joint_exponent > 0;
+  if (is_joint && own > 0 && shared > 0) {
+    // Requests wait for each other before the link is full: the nearer it is to that, the longer.
+    const double less = std::min(own, shared) / std::max(own, shared);
+    end = transfer.start + std::max(own, shared) *
+                               std::pow(1 + std::pow(less, costs_.hbm_joint_exponent), 1 / costs_.hbm_joint_exponent);
+  }
+  end_copy(pipe, end + transfer.served_after);
 }
 
 void CoreReplay::end_copy(uint32_t pipe, double end) {

@@ -5,6 +5,13 @@
 #include <utility>
 
 namespace opkit {
+namespace {
+
+/// Multiples of it spread evenly from 0 to 1, however many there are: which cores drift.
+constexpr double kGolden = 0.6180339887498949;
+
+}  // namespace
+
 CoreReplay::CoreReplay(const TimingCosts& costs, const CoreRecord& record, size_t index, uint64_t event_limit,
                        Lifted lifted, LaunchTiming& timing)
     : costs_(costs),
@@ -19,6 +26,7 @@ CoreReplay::CoreReplay(const TimingCosts& costs, const CoreRecord& record, size_
       copy_cycles_(record.lines.size(), 0.0),
       wait_cycles_(record.lines.size(), 0.0),
       is_second_vector_core_there_(lifted.is(Limit::VectorCores) && record.kind == SubCore::AIV),
+      is_drifting_(record.kind == SubCore::AIV && std::fmod((index + 0.5) * kGolden, 1.0) < costs.drift_share),
       sums_(record.kind == SubCore::AIC ? costs.l0c_bytes / kSumBytes : 0) {}
 
 void CoreReplay::begin(double cycle) {
@@ -203,7 +211,7 @@ bool CoreReplay::run_pipe(uint32_t pipe, CrossReplay& cross, std::vector<CopySta
       default: {
         if (waits_for_sums(record, item)) return has_moved;
         const double asked = std::max(free_[pipe], item.issued);
-        transfers_[pipe] = {unit_flag_start(record, asked), asked, 0, 0, false, 0, true};
+        transfers_[pipe] = {unit_flag_start(record, asked), asked, 0, 0, false, false, 0, true};
         begin_head(pipe, asked);
         starts.push_back({transfers_[pipe].start, pipe});
         return true;

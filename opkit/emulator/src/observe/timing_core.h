@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_set>
 #include <vector>
 
 #include "observe/timing_cross.h"
@@ -30,6 +31,7 @@ struct SharedMemory {
         l2(lifted.is(Limit::L2Reuse) ? ~0ull : costs.l2_bytes),
         reads(core_count) {}
 
+  std::unordered_set<uint64_t> read_by_several;  ///< begins of reads that several cores make
   FairShare hbm;
   SharedBandwidth evictions;  ///< the same link, for how fast writes can push others out
   FairShare writes;           ///< into L2
@@ -109,6 +111,7 @@ class CoreReplay {
     double end = 0;           ///< the earliest, as far as the core itself goes
     double served_after = 0;  ///< that, for others that read the same lines
     bool is_hit = false;      ///< it reads L2 alone
+    bool is_of_hbm = false;   ///< it reads HBM, some of it
     uint64_t l2_bytes = 0;    ///< what L2 serves or takes of it
     bool is_begun = false;
   };
@@ -165,6 +168,9 @@ class CoreReplay {
   double base_block_share() const;
   bool has_unit_flag(const Record& record) const { return record.event != 0 || lifted_.is(Limit::UnitFlags); }
   double excess_bytes(const CopyRecord& shape) const;
+  /// What a read takes of HBM against others of its length: 1 on cores that keep in step, else near it, the same on
+  /// every run.
+  double drift_of(const CopyRecord& shape, const SharedMemory& memory) const;
   double moving_cycles(const Record& record, const CopyRecord& shape, const BurstTraffic& traffic) const;
   /// Counts a pipe busy from `begin` to `end`, what it overlaps with earlier work only once.
   void occupy(uint32_t pipe, double begin, double end);
@@ -184,6 +190,7 @@ class CoreReplay {
   double held_cycles_[kPipeCount] = {};            ///< of waits whose line is not known yet
   std::vector<size_t> waits_of_none_[kPipeCount];  ///< these, in LaunchTiming::waits
   bool is_second_vector_core_there_;
+  bool is_drifting_;
   size_t next_ = 0;
   size_t next_copy_ = 0;
   size_t next_cross_ = 0;

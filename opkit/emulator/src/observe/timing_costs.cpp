@@ -264,6 +264,9 @@ TimingCosts read_costs(const Chip& real_chip, const TimingOptions& options) {
   costs.alignment_bytes = static_cast<uint32_t>(chip.number("timing.gm.alignment_bytes"));
   costs.hbm_bytes_per_cycle = chip.number("timing.hbm.bytes_per_second") / cycles_per_second;
   costs.hbm_burst_bytes = chip.number("timing.hbm.burst_overhead_bytes");
+  costs.hbm_joint_exponent = chip.number("timing.hbm.joint_exponent");
+  costs.drift_share = chip.number("timing.hbm.drift_share");
+  costs.drift_variation = chip.number("timing.hbm.drift_variation");
   costs.write_bytes_per_cycle = chip.number("timing.mte3.all_cores_bytes_per_second") / cycles_per_second;
   costs.l2_bytes = static_cast<uint64_t>(chip.number("memory.l2_bytes"));
   costs.has_inputs_in_l2 = chip.number("timing.l2.has_inputs") != 0;

@@ -57,6 +57,9 @@ struct TimingCosts {
   uint32_t alignment_bytes = 0;
   double hbm_bytes_per_cycle = 0;
   double hbm_burst_bytes = 0;        ///< HBM time that each burst wastes, as bytes
+  double hbm_joint_exponent = 0;     ///< of vector cores: joins a read's own time and its share of HBM's; 0: the longer
+  double drift_share = 0;            ///< of the vector cores, those that do not keep in step with the others
+  double drift_variation = 0;        ///< by which a read of theirs differs in what it takes of HBM, at the most
   double write_bytes_per_cycle = 0;  ///< all cores together, into L2
   uint64_t l2_bytes = 0;
   bool has_inputs_in_l2 = false;  ///< when the launch begins

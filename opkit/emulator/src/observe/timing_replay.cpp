@@ -6,6 +6,7 @@
 #include <queue>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "observe/timing_core.h"
@@ -28,6 +29,7 @@ class LaunchReplay {
     for (uint32_t kind = 0; kind < 2; ++kind) {
       limit_[kind] = std::min<size_t>(costs.core_limit[kind], not_begun_[kind].size());
     }
+    if (costs.drift_share > 0) note_shared_reads(records);
     if (!costs.has_inputs_in_l2) return;
     for (const CoreRecord* record : records) fill_l2(*record);
   }
@@ -54,6 +56,20 @@ class LaunchReplay {
  private:
   using Pending = std::pair<double, size_t>;                    // start of a copy, its owner
   enum class State : uint8_t { NotBegun, Runs, Waits, Ended };  // Waits: in blocked_
+
+  /// Reads that several cores make hold these in step.
+  void note_shared_reads(const std::vector<const CoreRecord*>& records) {
+    std::unordered_map<uint64_t, uint32_t> reader;
+    for (const CoreRecord* core : records) {
+      size_t next = 0;
+      for (const Record& record : core->records) {
+        if (record.kind != RecordKind::Copy) continue;
+        const uint64_t address = core->copies[next++].address;
+        if (record.peer == 0) continue;
+        if (reader.emplace(address, core->index).first->second != core->index) memory_.read_by_several.insert(address);
+      }
+    }
+  }
 
   /// With all that a core reads.
   void fill_l2(const CoreRecord& core) {
