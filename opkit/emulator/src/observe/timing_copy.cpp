@@ -30,10 +30,10 @@ double CoreReplay::excess_bytes(const CopyRecord& shape) const {
   return tail > begins_at ? static_cast<double>(tail - begins_at) : 0;
 }
 
-double CoreReplay::drift_of(const CopyRecord& shape, const SharedMemory& memory) const {
-  if (!is_drifting_ || memory.read_by_several.count(shape.address) > 0) return 1;
-  // SplitMix64 of who reads what: from 0 to 1.
-  uint64_t bits = shape.address ^ (uint64_t{index_} << 52);
+double CoreReplay::drift_of(uint32_t copy, const SharedMemory& memory) const {
+  if (!is_drifting_ || memory.read_by_several.count(record_.copies[copy].address) > 0) return 1;
+  // SplitMix64 of whose copy it is and which, from 0 to 1: addresses differ from run to run.
+  uint64_t bits = copy ^ (uint64_t{index_} << 32);
   bits += 0x9E3779B97F4A7C15ull;
   bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9ull;
   bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EBull;
@@ -124,7 +124,7 @@ bool CoreReplay::copy(uint32_t pipe, SharedMemory& memory) {
       transfer.end = end;
       transfer.is_of_hbm = true;
       const double taken = static_cast<double>(traffic.hbm_read_bytes) + wasted;
-      memory.hbm.begin(start, taken * drift_of(shape, memory), owner(pipe));
+      memory.hbm.begin(start, taken * drift_of(item.detail, memory), owner(pipe));
       return false;
     }
   } else if (is_shared) {

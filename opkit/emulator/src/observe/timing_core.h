@@ -170,7 +170,7 @@ class CoreReplay {
   double excess_bytes(const CopyRecord& shape) const;
   /// What a read takes of HBM against others of its length: 1 on cores that keep in step, else near it, the same on
   /// every run.
-  double drift_of(const CopyRecord& shape, const SharedMemory& memory) const;
+  double drift_of(uint32_t copy, const SharedMemory& memory) const;
   double moving_cycles(const Record& record, const CopyRecord& shape, const BurstTraffic& traffic) const;
   /// Counts a pipe busy from `begin` to `end`, what it overlaps with earlier work only once.
   void occupy(uint32_t pipe, double begin, double end);
