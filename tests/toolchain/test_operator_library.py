@@ -386,6 +386,25 @@ def test_cmake_says_which_chips_share_the_tiling_of_another(library: Path) -> No
     shutil.rmtree(operator)
 
 
+def test_a_source_named_after_another_chip_is_left_out_unless_it_registers(library: Path) -> None:
+    # A name that only the other chip's headers have stopped the whole build.
+    operator = library / "math" / "named"
+    host = operator / "op_host"
+    host.mkdir(parents=True)
+    (operator / "op_kernel").mkdir()
+    (host / "named_def.cpp").write_text("OP_ADD(Named);\n")
+    include = '#include "../op_kernel/arch35/named_tiling_key.h"\n'
+    (host / "named_tiling_arch35.cpp").write_text(include + "int key = OF_ANOTHER_CHIP;\n")
+    (host / "named_infershape_arch35.cpp").write_text(include + "IMPL_OP_INFERSHAPE(Named);\n")
+    (host / "named_tools_arch35.cpp").write_text("int shared() { return 1; }\n")
+    tree = load_project(operator).tree
+    assert tree is not None
+    assert {path.name for path in tree.host_sources} == {
+        *("named_def.cpp", "named_infershape_arch35.cpp", "named_tools_arch35.cpp"),
+    }
+    shutil.rmtree(operator)
+
+
 @pytest.mark.parametrize(
     ("said", "macros"),
     [

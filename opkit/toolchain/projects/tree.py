@@ -48,6 +48,10 @@ _FOREIGN_TILING = re.compile(
     r"\bElewiseBaseTiling\s+\w|\bDoTiling\s*<|\bBroadcastBaseTiling\s*<|\bTiling4ReduceOp\s*<"
     r"|\bGEN_REDUCE_TILING_KEY\s*\("
 )
+# What a source says that is another chip's by its name, beside those of the operator itself.
+_FOREIGN_SOURCE = re.compile(r"_arch35\b")
+_FOREIGN_HEADER = re.compile(r'#include\s+"[^"]*\barch35/')
+_REGISTERS = re.compile(r"\bIMPL_OP(?:_\w+)?\s*\(|\bOP_ADD\s*\(")
 _KERNEL_SOURCES = re.compile(r"npu_op_kernel_sources\s*\(([^)]*)\)")
 _COMPILE_OPTIONS = re.compile(
     r"(?:add_ops_compile_options|npu_op_kernel_options)\s*\(([^)]*)\)", re.DOTALL
@@ -227,6 +231,18 @@ def read_folder(root: Path, *, cache: Path) -> Tree | None:
     return tree if library is None else _library_tree(library, root, tree, cache=cache)
 
 
+def _is_of_another_chip(source: Path) -> bool:
+    """Whether a host source computes what only other chips' kernels take.
+
+    What registers functions of the operator is the operator's own, whatever its name.
+    """
+    text = _text(source)
+    if _FOREIGN_TILING.search(text):
+        return True
+    is_named = _FOREIGN_SOURCE.search(source.stem) and _FOREIGN_HEADER.search(text)
+    return bool(is_named) and not _REGISTERS.search(text)
+
+
 def _library_tree(library: OperatorLibrary, operator: Path, tree: Tree, *, cache: Path) -> Tree:
     own_includes = (operator / _HOST,)
     includes = library.host_includes(operator)
@@ -251,7 +267,7 @@ def _library_tree(library: OperatorLibrary, operator: Path, tree: Tree, *, cache
     return replace(
         tree,
         root=library.root,
-        host_sources=tuple(path for path in sources if not _FOREIGN_TILING.search(_text(path))),
+        host_sources=tuple(path for path in sources if not _is_of_another_chip(path)),
         host_options=(
             *(f"-D{name}" for name in library.host_definitions()),
             *_include_options(includes),
