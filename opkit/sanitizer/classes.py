@@ -128,7 +128,7 @@ CLASSES: tuple[FindingClass, ...] = (
         "an output, or a part of it, is never written",
         "The operator was run on outputs of zeros and of something else, and what they held before "
         "is still there. A kernel that is not finished, a tile that nothing copies out, or more "
-        "elements inferred than computed. Looked at in projects, where an output is all zeros.",
+        "elements inferred than computed. Looked at in projects, where outputs have zeros.",
         needs_operator=True,
     ),
     FindingClass(

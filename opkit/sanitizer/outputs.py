@@ -31,23 +31,23 @@ def unwritten_outputs(
     Args:
         names: of the outputs.
         zeroed: what a run gave whose outputs were zeros before.
-        run_poisoned: runs the operator on outputs of other content; called only where an output is
-            all zeros, so that a kernel which writes something costs no second run.
+        run_poisoned: runs the operator on outputs of other content; called only where an output has
+            an element that is zero, so that most kernels cost no second run.
         kernel, source: its name and file.
     """
-    if not any(array.size and not _bytes(array).any() for array in zeroed):
+    if all(_elements(array).any(axis=1).all() for array in zeroed):
         return ()
     shares, spans = [], []
     for name, before, after in zip(names, zeroed, run_poisoned(), strict=True):
-        first, second = _bytes(before), _bytes(after)
-        # A byte that was written is the same in both runs; the others hold what they held.
-        kept = np.flatnonzero(second != first)
-        if first.any() or not kept.size:
+        first, second = _elements(before), _elements(after)
+        # What was written is the same in both runs; the others hold what they held.
+        kept = np.flatnonzero((second != first).any(axis=1) & ~first.any(axis=1))
+        if not kept.size:
             continue
-        elements = np.unique(kept // before.itemsize).size
-        share = "all" if elements == before.size else str(elements)
+        share = "all" if kept.size == before.size else str(kept.size)
         shares.append(f"{share} of the {before.size} elements of {name}")
-        spans.append((int(kept[0]), int(kept[-1]) + 1, name))
+        size = before.itemsize
+        spans.append((int(kept[0]) * size, (int(kept[-1]) + 1) * size, name))
     if not shares:
         return ()
     begin, end, name = spans[0]
@@ -125,8 +125,10 @@ def _of_launch(id: str, message: str, help: str, *, kernel: str, source: Path) -
     )
 
 
-def _bytes(array: _Array) -> NDArray[np.uint8]:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+def _elements(array: _Array) -> NDArray[np.uint8]:
+    """Return the bytes of each element, a row each."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return flat.view(np.uint8).reshape(flat.size, array.itemsize)
 
 
 def _entry(source: Path, kernel: str) -> Location | None:

@@ -79,6 +79,21 @@ def test_tune_finds_a_number_of_buffers(own: Path, capsys: Capture) -> None:
     )
 
 
+def test_check_says_what_an_atomic_write_adds_to(own: Path, capsys: Capture) -> None:
+    kernel = own / "op_kernel" / "row_scale.cpp"
+    text = kernel.read_text()
+    store = "    DataCopy(to[row * data.columns], done, data.columns);\n"
+    added = f"    SetAtomicAdd<float>();\n{store}    SetAtomicNone();\n"
+    zeros = "    Duplicate(out, 0.0f, data.columns);\n    PipeBarrier<PIPE_ALL>();\n"
+    zeros += store.replace("done", "out") + "    PipeBarrier<PIPE_ALL>();\n"
+    multiplies = "    Mul(out, local, scales, data.columns);\n"
+    for before, found in (("", ["INIT-READ"]), (zeros, [])):
+        kernel.write_text(text.replace(store, added).replace(multiplies, before + multiplies))
+        assert run("check", own, *GOLDEN, "--json") == len(found)
+        findings = json.loads(capsys.readouterr().out)["findings"]
+        assert [each["id"] for each in findings] == found
+
+
 def test_tune_takes_no_candidate_that_writes_to_its_input(own: Path, capsys: Capture) -> None:
     # The golden stood in the kernel's process, and saw what the kernel had made of the inputs.
     kernel = own / "op_kernel" / "row_scale.cpp"

@@ -38,6 +38,13 @@ def test_a_part_is_counted(tmp_path: Path) -> None:
     assert "2 of the 3 elements" in found.message
 
 
+def test_the_tail_of_an_output_that_is_never_written_is_found(tmp_path: Path) -> None:
+    # An output that held anything else than zeros was taken for written as a whole.
+    (found,) = look([1, 0, 3, 0], [1, 0, 3, np.nan], tmp_path)
+    assert found.message == "output never written: 1 of the 4 elements of y"
+    assert (found.begin, found.end) == (6, 8)
+
+
 def test_an_output_with_values_costs_no_second_run(tmp_path: Path) -> None:
     def fail() -> list[np.ndarray]:
         raise AssertionError("run again")

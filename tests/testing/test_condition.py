@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from opkit.dtypes import find_dtype
-from opkit.errors import PrecisionError
+from opkit.errors import OperatorError, PrecisionError
 from opkit.testing import assert_outputs
 from opkit.testing.cases.golden import load_golden
 from opkit.testing.numbers.condition import Evaluation, _change, allowance, cancellation
@@ -247,6 +247,28 @@ def test_a_golden_that_is_not_traced_still_has_the_condition_of_its_inputs() -> 
     x = np.array([1.0, 2.0])
     (allowed,) = allowance(Evaluation(lists, (x,), True))
     assert np.allclose(allowed.errors, 8 * 2.0**-24 * x, rtol=1e-3)
+
+
+@pytest.mark.parametrize("drawn", [0.01, 1.0])
+def test_a_golden_that_draws_excuses_nothing(drawn: float) -> None:
+    # Its inputs' roundings seemed to move it, so that any result near it passed as cancellation.
+    stream = np.random.default_rng(0)
+
+    def draws(inputs: list[np.ndarray]) -> tuple[np.ndarray]:
+        return (inputs[0] + drawn * stream.random(3),)
+
+    with pytest.raises(OperatorError, match="other values each time"):
+        allowance(Evaluation(draws, (np.array([1.0, 2.0, np.nan]),), True))
+
+
+def test_sums_of_another_order_are_the_same_golden() -> None:
+    calls = []
+
+    def sums(inputs: list[np.ndarray]) -> tuple[np.ndarray]:
+        calls.append(1)
+        return (inputs[0] * (1 + 1e-7 * len(calls)),)
+
+    assert len(allowance(Evaluation(sums, (np.array([1.0, 0.0, np.inf]),), True))) == 1
 
 
 def test_attributes_reach_the_reference_in_single_precision() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opkit.errors import PrecisionError, UsageError
+from opkit.errors import OperatorError, PrecisionError, UsageError
 from opkit.schema import OpSpec
 from opkit.testing import (
     Verdict,
@@ -133,6 +133,21 @@ def test_an_unexpected_number_of_outputs_is_told(scale: OpSpec, golden: Any) -> 
 
 
 @pytest.mark.torch
+@pytest.mark.parametrize(
+    ("value", "kind"), [("factor * x + 1j", "complex128"), ("'pass'", "str"), ("[b'1']", "bytes")]
+)
+def test_what_is_no_real_number_is_no_golden_of_one(
+    scale: OpSpec, write_golden: Callable[[str], Path], value: str, kind: str
+) -> None:
+    # NumPy leaves the imaginary part out, and only warns.
+    golden = load_golden(write_golden(f"def scale(x, *, factor): return {value}\n"))
+    case = make_case(scale, (4,))
+    reference = find_reference(case, scale, golden, wants_second=False)
+    assert reference is not None
+    with pytest.raises(OperatorError, match=f"y is float16, the reference gives {kind}"):
+        reference.whole(make_inputs(case))
+
+
 def test_references_by_torch_take_unsigned_words() -> None:
     # torch selects no uint64: every case of that type was an error.
     spec = operator("MaskedSelectV3", "x:uint64 mask:bool", "y:uint64")

@@ -40,6 +40,8 @@ STEP = 2.0**-24
 FACTOR = 8.0
 """C: how many such roundings a right implementation may add up."""
 _DECISIONS = 4
+# Threads may add up a sum in another order each time: by less than this, of the largest element.
+_REPEATABLE = 1e-4
 _DRAWS = 3
 _MOST_SITES = 256
 # What a golden raises that takes ordinary arrays and no traced ones.
@@ -105,8 +107,13 @@ class Allowance:
 
 
 def allowance(evaluation: Evaluation, *, step: float = STEP) -> list[Allowance]:
-    """Return what the elements of each output may be, where a rounding moves a value by `step`."""
+    """Return what the elements of each output may be, where a rounding moves a value by `step`.
+
+    Raises:
+        OperatorError: the golden gives something else each time, whatever its inputs are.
+    """
     base = evaluation(evaluation.inputs)
+    _check_repeatable(base, evaluation(evaluation.inputs))
     others: list[list[Array]] = [[] for _ in base]
     total = [np.zeros(output.shape) for output in base]
 
@@ -131,6 +138,23 @@ def allowance(evaluation: Evaluation, *, step: float = STEP) -> list[Allowance]:
                     others[number].append(other)
     rows = zip(base, total, others, strict=True)
     return [Allowance(golden, errors, tuple(found)) for golden, errors, found in rows]
+
+
+def _check_repeatable(first: Sequence[Array], second: Sequence[Array]) -> None:
+    for number, (one, other) in enumerate(zip(first, second, strict=True)):
+        if one.shape != other.shape:
+            moved = np.inf
+        else:
+            with np.errstate(all="ignore"):
+                off = np.abs(one.astype(np.float64) - other.astype(np.float64))
+                large = np.abs(one[np.isfinite(one)]).max(initial=0.0)
+            moved = np.where(np.isfinite(off), off, 0.0).max(initial=0.0)
+            moved = moved / large if large else moved
+        if moved > _REPEATABLE:
+            raise OperatorError(
+                f"the reference gives output {number} with other values each time it is called",
+                help="seed what it draws, and let it change neither its inputs nor what it keeps",
+            )
 
 
 def cancellation(evaluation: Evaluation, output: int, position: int) -> Cancellation | None:

@@ -206,7 +206,17 @@ class Reference:
 
     def _golden(self, wide: Sequence[Input], actual: Sequence[Array] = ()) -> tuple[Array, ...]:
         with self._limited():
-            return self._given(wide, actual)
+            found = self._given(wide, actual)
+        tensors = output_tensors(self.case, self.spec)
+        for output, (name, dtype) in zip(found, tensors, strict=False):
+            kind = output.dtype.kind
+            if kind in "USMm" or (kind == "c" and not is_complex(dtype)):
+                raise OperatorError(
+                    f"{self._name}: output {name} is {dtype.name}, the reference gives"
+                    f" {output.dtype.name}",
+                    help="return numbers; of complex ones the real part, if that is what is meant",
+                )
+        return found
 
     @contextmanager
     def _limited(self) -> Iterator[None]:

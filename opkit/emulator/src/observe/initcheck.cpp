@@ -152,9 +152,18 @@ class InitCheck final : public CoreDetector<InitCheckState> {
     }
     for (const ByteRange& range : ranges) {
       if (!range.is_write) continue;
-      const Place place = place_of(core, state, space_of(instr, range), range.begin, range.bytes);
-      if (place.bits != nullptr) place.bits->set(place.begin, place.end);
+      const Space space = space_of(instr, range);
+      const Place place = place_of(core, state, space, range.begin, range.bytes);
+      if (place.bits == nullptr) continue;
+      combined(core, state, instr, place, space);
+      place.bits->set(place.begin, place.end);
     }
+  }
+
+  /// An atomic write reads what it adds to, or compares with.
+  static void combined(const Core& core, InitCheckState& state, const Instr& instr, const Place& place, Space space) {
+    const bool is_atomic = space == Space::GM && core.atomic_op != AtomicOp::None && instr.pipe != Pipe::S;
+    if (is_atomic) check(core, state, instr, place, space, true);
   }
 
   void copy(const Core& core, InitCheckState& state, const Instr& instr) {
@@ -172,6 +181,7 @@ class InitCheck final : public CoreDetector<InitCheckState> {
         return;
       }
       if (place.bits == nullptr) return;
+      combined(core, state, instr, place, space);
       // Padding is written by the copy itself, so a padded burst is whole.
       if (source.bits == nullptr || source_bytes != range.bytes) {
         place.bits->set(place.begin, place.end);
@@ -222,14 +232,20 @@ class InitCheck final : public CoreDetector<InitCheckState> {
 
   static void report(const Core& core, InitCheckState& state, const Instr& instr, Space space, uint64_t first,
                      uint64_t last) {
-    const bool is_out = row_of(instr.op).family == Family::DataCopy || instr.fixpipe != nullptr;
+    const bool is_copy = row_of(instr.op).family == Family::DataCopy || instr.fixpipe != nullptr;
+    const bool is_out = is_copy && space != Space::GM;
     bool is_new = false;
     Finding& finding = state.findings.at(is_out ? "INIT-COPY-OUT" : "INIT-READ", core, site_of(instr), {}, is_new);
     if (!is_new) return;
     place_finding(finding, core, space, first, last);
-    finding.message = std::string(row_of(instr.op).name) + (is_out ? " copies " : " reads ") +
-                      std::to_string(last - first) + " bytes of " + finding.space +
-                      " that nothing in this block has written";
+    const std::string name = row_of(instr.op).name;
+    const std::string bytes = std::to_string(last - first) + " bytes of " + finding.space;
+    if (is_copy && !is_out) {
+      finding.message = name + " combines what it writes with " + bytes + " that nothing has written";
+      finding.help = "write zeros there before the first atomic write, with SyncAll where other cores add to them";
+      return;
+    }
+    finding.message = name + (is_out ? " copies " : " reads ") + bytes + " that nothing in this block has written";
     finding.help = is_out ? "copy out only what was computed, or compute the rest of the tile"
                           : "write the bytes before this line, or give the instruction the count that was written";
   }
