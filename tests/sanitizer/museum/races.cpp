@@ -200,3 +200,25 @@ inline void read_back_behind_a_flag_of_all(GM_ADDR, GM_ADDR y) {
   DataCopy(b, output(y)[GetBlockIdx() * 8], 8);  // here
   if (!kMended) CrossCoreWaitFlag(3);
 }
+
+// RACE-RAW: what a queue for both ways holds goes out before it is computed
+template <bool kMended>
+inline void queue_for_both_ways(GM_ADDR x, GM_ADDR y) {
+  GlobalTensor<float> input, output;
+  input.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(x), 64);
+  output.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(y), 64);
+  TPipe pipe;
+  TQueBind<TPosition::VECIN, TPosition::VECOUT, 1> queue;
+  pipe.InitBuffer(queue, 1, 256);
+  LocalTensor<float> a = queue.AllocTensor<float>();
+  DataCopy(a, input, 64);
+  queue.EnQue<TPosition::GM, TPosition::VECIN>(a);
+  a = queue.DeQue<TPosition::GM, TPosition::VECIN, float>();
+  Adds(a, a, 1.0f, 64);
+  if (kMended) {
+    queue.EnQue<TPosition::VECOUT, TPosition::GM>(a);
+    a = queue.DeQue<TPosition::VECOUT, TPosition::GM, float>();
+  }
+  DataCopy(output, a, 64);  // here
+  queue.FreeTensor(a);
+}

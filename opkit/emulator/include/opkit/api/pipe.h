@@ -54,8 +54,11 @@ class TQueBind {
     opkit::queue_enqueue(state_, tensor.address(), where);
     return true;
   }
-  template <TPosition, TPosition, typename T>
+  /// On its way from global memory (GM, VECIN), or back (VECOUT, GM): a queue from VECIN to VECOUT holds a tensor for
+  /// both, one after the other. Source: TQue, EnQue
+  template <TPosition from, TPosition to, typename T>
   bool EnQue(const LocalTensor<T>& tensor, opkit::Where where = opkit::Where::here()) {
+    const OnTheWay<from, to> pipes(state_);
     return EnQue(tensor, where);
   }
   template <typename T>
@@ -68,8 +71,9 @@ class TQueBind {
   void DeQue(LocalTensor<T>& tensor, opkit::Where where = opkit::Where::here()) {
     tensor = DeQue<T>(where);
   }
-  template <TPosition, TPosition, typename T>
+  template <TPosition from, TPosition to, typename T>
   LocalTensor<T> DeQue(opkit::Where where = opkit::Where::here()) {
+    const OnTheWay<from, to> pipes(state_);
     return DeQue<T>(where);
   }
   template <typename T>
@@ -103,6 +107,31 @@ class TQueBind {
   opkit::QueueState& state() { return state_; }
 
  private:
+  /// The pipes of a part of a tensor's way, while it lives.
+  template <TPosition from, TPosition to>
+  class OnTheWay {
+   public:
+    explicit OnTheWay(opkit::QueueState& state)
+        : state_(state), fill_(state.fill), empty_(state.empty), has_event_(state.has_event) {
+      constexpr TPosition position = from == TPosition::GM ? to : from;
+      if (from != TPosition::GM && to != TPosition::GM) return;
+      state_.fill = opkit::filling_pipe(position);
+      state_.empty = opkit::emptying_pipe(position);
+      state_.has_event = state_.fill != state_.empty;
+    }
+    ~OnTheWay() {
+      state_.fill = fill_;
+      state_.empty = empty_;
+      state_.has_event = has_event_;
+    }
+
+   private:
+    opkit::QueueState& state_;
+    opkit::Pipe fill_;
+    opkit::Pipe empty_;
+    bool has_event_;
+  };
+
   template <typename T>
   LocalTensor<T> tensor(uint32_t address) const {
     const uint32_t bytes = opkit::queue_buffer_bytes(state_, address);
