@@ -68,14 +68,14 @@ def check_tile_shapes(sizes: Sequence[int]) -> None:
     chooses tiles by itself.
 
     Raises:
-        GraphError: they are not 1 to 4 positive numbers.
+        GraphError: they are not 1 to 5 positive numbers.
     """
     from opkit import runtime
     from opkit.chips import find_chip
 
-    if not 1 <= len(sizes) <= 4 or any(not isinstance(s, int) or s < 1 for s in sizes):
+    if not 1 <= len(sizes) <= 5 or any(not isinstance(s, int) or s < 1 for s in sizes):
         raise GraphError(
-            f"set_vec_tile_shapes takes 1 to 4 positive numbers, not {sizes}", location=here()
+            f"set_vec_tile_shapes takes 1 to 5 positive numbers, not {sizes}", location=here()
         )
     chip = find_chip(runtime.configuration().chip)
     room = int(chip.numbers["memory.ub_bytes"].value)

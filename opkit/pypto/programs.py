@@ -320,7 +320,7 @@ def run_program(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # What else the public project's compiler is told of.
-_COMPILER_OPTIONS = ("infer_controlflow_shape", "new_ir")
+_COMPILER_OPTIONS = ("create_new_logical_tensor", "infer_controlflow_shape", "new_ir")
 
 
 def jit(

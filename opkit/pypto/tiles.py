@@ -54,8 +54,15 @@ def _view(
             f"view of a tensor with {x.ndim} axes: {len(shape)} extents, {len(offsets)} offsets",
             location=here(),
         )
-    # More than the view has is all of it.
-    valid = tuple(map(min, valid_shape, shape)) if valid_shape is not None else tuple(shape)
+    # More than the view has is all of it; where nothing is said, it is what the tensor has.
+    valid = (
+        tuple(map(min, valid_shape, shape))
+        if valid_shape is not None
+        else tuple(
+            min(extent, own - offset) if offset < own else extent
+            for extent, offset, own in zip(shape, offsets, x.shape, strict=True)
+        )
+    )
     for axis, (extent, there, offset, own) in enumerate(
         zip(shape, valid, offsets, x.shape, strict=True)
     ):

@@ -188,7 +188,7 @@ class Traced:
 
     def __getitem__(self, key: object) -> Any:
         """Return a part; a number where an element of an argument of whole numbers is asked for."""
-        box, shape = self._box(key)
+        box, shape = self._box(self._keys(key))
         if self._element is not None and not shape and not self.is_written and self.ndim:
             # What a call brings decides what the program does: a number, not a tensor.
             return SymbolicScalar(self._element(tuple(start for start, _ in box)))
@@ -261,7 +261,8 @@ class Traced:
         if self.is_open and isinstance(value, Traced):
             self.move(value)
             return
-        box, shape = self._box(key)
+        keys = self._keys(key)
+        box, shape = self._box(keys)
         with self.builder.at(here()):
             given = value.value if isinstance(value, Traced) else self.builder.constant(value)
             if given.dtype != self.dtype:
@@ -274,6 +275,9 @@ class Traced:
                     shape = extents(given)
                     wide = with_ones(shape, value.shape, wide)
                     box = tuple((a, a + there) for (a, _), there in zip(box, wide, strict=True))
+            if tuple(given.shape) != shape and isinstance(value, Traced):
+                box, shape = _until(keys, box, shape, extents(given))
+                wide = tuple(b - a for a, b in box)
             if tuple(given.shape) != shape:
                 _check_fits(tuple(int(e) for e in given.shape), shape)
                 given = given.apply("broadcast_to", shape=shape)
@@ -325,8 +329,8 @@ class Traced:
     def __itruediv__(self, other: Operand) -> Traced:
         return self._in_place("div", other)
 
-    def _box(self, key: object) -> tuple[Box, tuple[int, ...]]:
-        """Return the part that an index names, and its shape without the axes of whole numbers."""
+    def _keys(self, key: object) -> list[object]:
+        """Return an index of each axis."""
         keys = list(key) if isinstance(key, tuple) else [key]
         if any(each is Ellipsis for each in keys):
             at = next(i for i, each in enumerate(keys) if each is Ellipsis)
@@ -334,6 +338,10 @@ class Traced:
         keys += [slice(None)] * (self.ndim - len(keys))
         if len(keys) > self.ndim:
             raise GraphError(f"{len(keys)} indices for {self.ndim} axes", location=here())
+        return keys
+
+    def _box(self, keys: Sequence[object]) -> tuple[Box, tuple[int, ...]]:
+        """Return the part that indices name, and its shape without the axes of whole numbers."""
         box: list[tuple[int, int]] = []
         shape: list[int] = []
         for axis, (each, extent) in enumerate(zip(keys, self.shape, strict=True)):
@@ -500,6 +508,26 @@ def new_value(builder: GraphBuilder, operator: str, *operands: Any, **settings: 
     given = [each.value if isinstance(each, Traced) else each for each in operands]
     with builder.at(location):
         return Traced(builder, builder.apply(operator, *given, **settings))
+
+
+def _until(
+    keys: Sequence[object], box: Box, shape: tuple[int, ...], given: tuple[int, ...]
+) -> tuple[Box, tuple[int, ...]]:
+    """Return a part whose open slices end where a tile does: writing to them is `assemble`.
+
+    `out[i * 4:, 0:] = tile` has an offset and no end; `out[:]` has no offset.
+    """
+    named = [axis for axis, key in enumerate(keys) if isinstance(key, slice)]
+    if len(given) != len(named):
+        return box, shape
+    places, extents = list(box), list(shape)
+    for at, (axis, extent) in enumerate(zip(named, given, strict=True)):
+        key = keys[axis]
+        is_open = isinstance(key, slice) and key.start is not None and key.stop is None
+        if is_open and extent < extents[at]:
+            start = places[axis][0]
+            places[axis], extents[at] = (start, start + extent), extent
+    return tuple(places), tuple(extents)
 
 
 def _check_fits(given: tuple[int, ...], place: tuple[int, ...]) -> None:

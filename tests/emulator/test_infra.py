@@ -226,6 +226,38 @@ def test_a_quotient_has_a_type_that_a_kernels_own_template_deduces_by(compile_ke
     assert values(compile_kernel, body, before=own) == [32]
 
 
+def test_align_is_seen_before_a_kernels_own_template_of_that_name(compile_kernel) -> None:
+    # As MLA prolog of ops-transformer has it.
+    body = """
+      out.SetValue(0, own::before(33, 16u) + own::after(33u, 16u));
+      static_assert(std::is_same_v<decltype(AscendC::Align(int64_t{7}, 2)), int64_t>);
+      out.SetValue(1, AscendC::Align(int64_t{-3} + 8, 4) + AscendC::Align(5u, 0));
+    """
+    own = """
+      namespace own {
+      using namespace AscendC;
+      template <typename T> inline T before(T a, uint32_t base) { return Align(a, base); }
+      template <typename T> inline T Align(T a, T base) { return a / base * base; }
+      inline uint32_t after(uint32_t a, uint32_t base) { return Align(a, base); }
+      }  // namespace own
+    """
+    assert values(compile_kernel, body, before=own) == [48 + 32, 8]
+
+
+def test_a_buffers_address_makes_a_tensor(compile_kernel) -> None:
+    body = """
+      TPipe pipe;
+      TBuf<TPosition::VECCALC> first, second;
+      pipe.InitBuffer(first, 64);
+      pipe.InitBuffer(second, 128);
+      LocalTensor<float> tensor;
+      tensor.SetAddr(second.GetBufferAddr(second.Get<float>().GetBufferHandle()));
+      out.SetValue(0, tensor.address());
+      out.SetValue(1, tensor.GetSize());
+    """
+    assert values(compile_kernel, body) == [64, 32]
+
+
 def test_small_helpers(compile_kernel) -> None:
     body = """
       static_assert(IsSameType<half, half>::value && !IsSameType<half, float>::value);

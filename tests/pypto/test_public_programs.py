@@ -55,6 +55,46 @@ def test_a_partial_product_is_of_what_is_there() -> None:
     np.testing.assert_allclose(found, expected.reshape(-1), rtol=1e-4, atol=1e-4)
 
 
+def test_slices_without_an_end_are_assembled() -> None:
+    @pypto.jit
+    def tiles(x, row, out, lines, solid):
+        for i in pypto.loop(2):
+            pypto.set_vec_tile_shapes(1, 1, 2, 2, 4)
+            out[i * 4 :, 0:] = pypto.view(x, [4, 8], [i * 4, 0]) + 1.0
+            lines[i * 8 :] = row
+            solid[i, 2 * i :, :] = pypto.view(x, [2, 8], [i, 0])
+
+    x, row = array(12, 8), array(8)
+    out, lines, solid = np.zeros((12, 8)), np.zeros(24), np.zeros((2, 6, 8))
+    results = [each.astype(np.float32) for each in (out, lines, solid)]
+    tiles(x, row, *results)
+    out[:8], lines[:8], lines[8:16] = x[:8] + np.float32(1), row, row
+    solid[0, :2], solid[1, 2:4] = x[:2], x[1:3]
+    for found, expected in zip(results, (out, lines, solid), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+    @pypto.jit
+    def smaller(x, out):
+        out[:, 0:8] = pypto.view(x, [4, 8], [0, 0])
+
+    with pytest.raises(GraphError, match=r"\(4, 8\) elements are written to a part of \(12, 8\)"):
+        smaller(x, results[0])
+
+
+def test_a_view_wider_than_its_tensor_has_what_is_there() -> None:
+    @pypto.jit
+    def wide(x, out):
+        for i in pypto.loop(2):
+            tile = pypto.view(x, [8, 64], [i * 8, 0])
+            assert tile.shape == (8, 64) and tile.valid_shape == (min(8, 10 - i * 8), 24)
+            out[i * 8 :, :] = pypto.exp(tile)
+
+    x = array(10, 24)
+    out = np.zeros_like(x)
+    wide(x, out)
+    np.testing.assert_allclose(out, np.exp(x), rtol=1e-5)
+
+
 def test_parts_of_tiles_beside_whole_ones() -> None:
     @pypto.jit
     def joined(x, y):

@@ -24,8 +24,6 @@ struct TQueConfig {
   bool enableLoopQueue = false;
 };
 
-using TBufHandle = uint8_t*;
-
 template <TPosition source, TPosition destination, int32_t depth, auto mask = 0>
 class TQueBind {
  public:
@@ -182,6 +180,11 @@ class TBuf {
   }
   template <typename T>
   void FreeTensor(const LocalTensor<T>&) {}
+
+  /// What SetAddr of a tensor takes; a TBuf has one buffer.
+  TBuffAddr GetBufferAddr(TBufHandle) const {
+    return LocalTensor<uint8_t>::within(position, address_, size_bytes_, address_, size_bytes_).address_;
+  }
 
   void InitStartBufHandle(TBufHandle, uint8_t, uint32_t) {}
   template <typename Pool>

@@ -197,6 +197,9 @@ struct LocatedExpression {
 
 }  // namespace detail
 
+/// A buffer of a local memory, by where it starts.
+using TBufHandle = uint8_t*;
+
 /// Where a local tensor lies. Kernels read and set it as a tensor's `address_`.
 struct TBuffAddr {
   uint8_t logicPos = static_cast<uint8_t>(TPosition::VECCALC);
@@ -271,6 +274,7 @@ class LocalTensor {
   void SetSize(uint32_t size) { address_.dataLen = opkit::bytes_of<T>(size); }
   void SetBufferLen(uint32_t bytes) { address_.dataLen = bytes; }
   void SetAddr(const TBuffAddr& address) { address_ = address; }
+  TBufHandle GetBufferHandle() const { return reinterpret_cast<TBufHandle>(static_cast<uintptr_t>(address_.begin)); }
 
   /// Becomes `src` from element `offset` on; src's elements may have another type.
   template <typename U>

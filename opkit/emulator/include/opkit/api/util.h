@@ -80,6 +80,11 @@ constexpr uint32_t Ceil(opkit::HelperOther a, opkit::HelperInt b) {
 constexpr int32_t CeilDivision(int32_t num1, int32_t num2) { return num2 == 0 ? 0 : (num1 + num2 - 1) / num2; }
 constexpr int32_t Ceil(opkit::HelperInt a, opkit::HelperInt b) { return CeilDivision(a.value, b.value); }
 constexpr uint32_t AlignUp(opkit::HelperNumber a, opkit::HelperNumber b) { return DivCeil(a, b) * b; }
+/// In the type that both numbers have together. Source: public kernels (MLA prolog, templates of products).
+template <typename A, typename B, typename = std::enable_if_t<std::is_integral<A>::value && std::is_integral<B>::value>>
+constexpr std::common_type_t<A, B> Align(A number, B step) {
+  return step == 0 ? 0 : (number + step - 1) / step * step;
+}
 constexpr uint32_t CeilAlign(opkit::HelperNumber a, opkit::HelperNumber b) { return AlignUp(a, b); }
 
 constexpr int16_t GetDataBlockSizeInBytes() { return 32; }
