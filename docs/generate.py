@@ -156,6 +156,32 @@ def passes() -> str:
     return "\n".join(lines)
 
 
+def written_out() -> str:
+    """Return the functions of PyTorch and NumPy that formulas write out, and as what."""
+    from opkit.schema import WRITTEN_OUT
+
+    rows = (f"| `{name}({row.parameters})` | `{row.text}` |" for name, row in WRITTEN_OUT.items())
+    return "\n".join(["| | |", "|---|---|", *rows])
+
+
+def formula_words() -> str:
+    """Return the functions of tensors of any rank that formulas have by PyTorch's names."""
+    from opkit.compiler import FORMULA_WORDS
+
+    return " ".join(f"`{name}`" for name in sorted(FORMULA_WORDS))
+
+
+def torchs_elementwise() -> str:
+    """Return the element-wise functions of PyTorch that formulas call and operators do not have."""
+    from opkit.compiler import ATEN_ELEMENTWISE, FORMULA_WORDS, OPERATORS
+    from opkit.schema import WRITTEN_OUT
+
+    functions = {key.split(".")[1] for key in ATEN_ELEMENTWISE if key.startswith("aten.")}
+    functions -= {*OPERATORS, *WRITTEN_OUT, *FORMULA_WORDS}
+    shown = (each for each in sorted(functions) if not re.search(r"^_|backward", each))
+    return " ".join(f"`{name}`" for name in shown)
+
+
 def cookbook(family: str, language: str) -> str:
     """Return the operators of a page of the cookbook: what for, prototype, what to notice.
 
@@ -216,6 +242,11 @@ SECTIONS: dict[str, dict[str, Callable[[], str]]] = {
     "docs/commands.md": {"commands": commands},
     "docs/check.md": {"limits": limits},
     "docs/compiler.md": {"passes": passes},
+    "docs/operators.md": {
+        "written-out": written_out,
+        "words": formula_words,
+        "element-wise": torchs_elementwise,
+    },
     **{
         f"docs/{folder}cookbook/{family}.md": {"cookbook": partial(cookbook, family, language)}
         for language, folder in (("en", ""), ("zh", f"{CHINESE}/"))

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from .frontends import (
         ATEN_ELEMENTWISE,
+        FORMULA_WORDS,
         LARGEST_POWER,
         AtenCall,
         FormulaOutput,
@@ -126,6 +127,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ATEN_ELEMENTWISE",
     "CUT_CPP",
+    "FORMULA_WORDS",
     "LARGEST_POWER",
     "MOST_CLASSES",
     "OPERATORS",
@@ -249,6 +251,7 @@ __getattr__ = lazy_names(
         ),
         "frontends": (
             "ATEN_ELEMENTWISE",
+            "FORMULA_WORDS",
             "LARGEST_POWER",
             "AtenCall",
             "FormulaOutput",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from opkit.schema.attributes import ATTR_SETTERS
 from opkit.schema.axes import axis_names
 from opkit.schema.dump import dump
-from opkit.schema.familiar_rules import written_out
+from opkit.schema.familiar_rules import WRITTEN_OUT, written_out
 from opkit.schema.gradients import gradient_gap
 from opkit.schema.implied_axes import ELEMENTWISE, ROWS
 from opkit.schema.load import load, parse, prototype_entries, prototype_text, with_line
@@ -34,6 +34,7 @@ __all__ = [
     "ELEMENTWISE",
     "LIST_LENGTH",
     "ROWS",
+    "WRITTEN_OUT",
     "AttrSpec",
     "AttrValue",
     "OpSpec",

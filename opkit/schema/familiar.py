@@ -32,23 +32,34 @@ _SPELLINGS = {
     **{"amin": "min", "fabs": "abs", "index_select": "take", "permute": "transpose"},
     **{"view": "reshape", "rint": "round", "matrix_multiply": "matmul", "expand_dims": "unsqueeze"},
     **{"swapdims": "swapaxes", "absolute": "abs", "tile": "repeat"},
-    **{"to": "astype", "type": "astype", "power": "pow"},
+    **{"to": "astype", "type": "astype", "power": "pow", "take_along_dim": "take_along"},
+    **{"entr": "special_entr", "moveaxis": "movedim"},
 }
 _KEYWORDS = {
     **{"dim": "axis", "keepdim": "keepdims", "dims": "axes", "eps": "epsilon", "ord": "p"},
+    **{"negative_slope": "slope", "target": "y", "x1": "x", "x2": "y", "other": "y"},
+    **{"anchor": "x", "positive": "near", "negative": "far", "input1": "x", "input2": "y"},
     **{"input": "x", "min": "low", "max": "high", "a_min": "low", "a_max": "high"},
 }
+_AS_NAMED = frozenset({"margin_ranking_loss", "scaled_dot_product_attention"})
+"""Functions whose arguments have the names that they have in PyTorch."""
 _ALONG_AXIS = frozenset(
     {
         *("all", "any", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logsumexp"),
         *("mean", "norm", "prod", "softmax", "std", "sum", "var", "vector_norm"),
+        *("count_nonzero", "nansum", "softmin"),
     }
 )
 """Functions whose second operand, a number, is an axis; of max and min it is a number, but for
 methods."""
 _SHAPED = frozenset({"reshape", "transpose", "expand", "repeat", "broadcast_to"})
 """Functions of which numbers that stand one after another are one list."""
-_PARTS = frozenset({"chunk", "split"})
+_PARTS = frozenset({"chunk", "split", "unbind"})
+_REDUCED = {
+    **{"mean": "mean({})", "sum": "sum({})", "none": "{}"},
+    "batchmean": "mean(sum(flatten({}, 1), axis=-1))",
+}
+"""What becomes of a loss's elements, by its `reduction`."""
 _PAIR = {"values": 0, "indices": 1}
 _PLACES = {"topk": "topk_places", "sort": "argsort", "max": "argmax", "min": "argmin"}
 """Functions of PyTorch that return values and where they stood."""
@@ -115,6 +126,10 @@ def _is_number(node: ast.expr) -> bool:
     return not any(isinstance(each, ast.Name) for each in ast.walk(node))
 
 
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
 def _is_axis(node: ast.expr) -> bool:
     parts = node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
     return all(_number(each) is not None for each in parts)
@@ -135,6 +150,15 @@ def _is_of_modules(node: ast.expr, inputs: Mapping[str, object]) -> bool:
     return isinstance(node, ast.Name) and node.id in _MODULES - inputs.keys()
 
 
+def _is_torchs(node: ast.Call) -> bool:
+    """Whether a call is PyTorch's by its module or by the names of its arguments."""
+    root: ast.expr = node.func
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    of_module = isinstance(root, ast.Name) and root.id == "torch"
+    return of_module or any(each.arg in ("dim", "keepdim") for each in node.keywords)
+
+
 class _Words(ast.NodeTransformer):
     def __init__(self, axes: Mapping[str, Sequence[str | int]]) -> None:
         self.axes = axes
@@ -153,6 +177,11 @@ class _Words(ast.NodeTransformer):
             "vector_norm": self.norm,
             "astype": self.cast,
             "float": self.infinity,
+            "batch_norm": self.batch_norm,
+            "instance_norm": self.instance_norm,
+            "logit": self.logit,
+            "prelu": self.prelu,
+            "vstack": self.vstack,
         }
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
@@ -163,6 +192,8 @@ class _Words(ast.NodeTransformer):
         if pair is not None:
             return pair
         self.generic_visit(node)
+        if node.attr in ("mT", "mH"):
+            return written_out("swapaxes(x, -2, -1)", x=node.value)
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
@@ -173,6 +204,10 @@ class _Words(ast.NodeTransformer):
         if isinstance(node.value, ast.Attribute) and node.value.attr == "shape" and at is not None:
             return self.length(node.value.value, at) or node
         self.generic_visit(node)
+        call = node.value
+        if at is not None and isinstance(call, ast.Call) and ast.unparse(call.func) == "unbind":
+            parts = arguments_of(call, "x, axis=0")
+            return node if parts is None else written_out(f"select(x, axis, {at})", **parts)
         return node
 
     def one_of_two(
@@ -206,6 +241,7 @@ class _Words(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Return a call by the language's name, its settings by their names."""
+        of_torch = _is_torchs(node)
         is_method = self.named(node)
         self.generic_visit(node)
         if not isinstance(node.func, ast.Name):
@@ -217,11 +253,17 @@ class _Words(ast.NodeTransformer):
             return _call("cast", node.args[0], dtype=ast.Constant(DTYPES[name]))
         if name == "size" and len(node.args) == 2 and (at := _number(node.args[1])) is not None:
             return self.length(node.args[0], at) or node
+        node.keywords = [each for each in node.keywords if not _is_none(each.value)]
         for keyword in node.keywords:
-            keyword.arg = _KEYWORDS.get(keyword.arg or "", keyword.arg)
+            if name not in _AS_NAMED:
+                keyword.arg = _KEYWORDS.get(keyword.arg or "", keyword.arg)
             if keyword.arg == "axis" and node.args:
                 keyword.value = self.numbered(keyword.value, node.args[0])
         self.as_settings(node, name, is_method=is_method)
+        if of_torch and name in ("var", "std"):
+            named = {each.arg for each in node.keywords}
+            if not named & {"unbiased", "correction"}:
+                node.keywords.append(ast.keyword("correction", ast.Constant(1)))
         rule = self.rules.get(name)
         if rule is not None:
             return rule(node)
@@ -256,9 +298,9 @@ class _Words(ast.NodeTransformer):
             if said and isinstance(said[0].value, ast.Constant):
                 how = str(said[0].value.value)
         parts = arguments_of(node, parameters)
-        if parts is None or (reduced and how not in ("mean", "sum", "none")):
+        if parts is None or how not in _REDUCED:
             return node
-        text = f"{how}({text})" if reduced and how != "none" else text
+        text = _REDUCED[how].format(text) if reduced else text
         value = self.visit(written_out(text, **parts))
         assert isinstance(value, ast.expr)
         return value
@@ -431,3 +473,81 @@ class _Words(ast.NodeTransformer):
         if "bias" in parts:
             text += f" + reshape(bias, ({channels}{ones}))"
         return written_out(text, **parts)
+
+    def batch_norm(self, node: ast.Call) -> ast.expr:
+        """Return the normalisation by statistics of each channel, as it is where a network runs."""
+        names = ("x", "running_mean", "running_var", "weight", "bias", "training", "momentum")
+        parts = given_arguments(node, (*names, "epsilon"))
+        one = self.for_channels(parts)
+        if parts is None or one is None or not {"running_mean", "running_var"} <= parts.keys():
+            return node
+        if "training" in parts and ast.unparse(parts["training"]) != "False":
+            return node
+        parts.setdefault("epsilon", ast.Constant(1e-5))
+        text = f"(x - {one('running_mean')}) * rsqrt({one('running_var')} + epsilon)"
+        return self.scaled(text, parts, one)
+
+    def instance_norm(self, node: ast.Call) -> ast.expr:
+        """Return the normalisation of each channel of each image by itself."""
+        parts = given_arguments(node, ("x", "weight", "bias", "epsilon"))
+        one = self.for_channels(parts)
+        if parts is None or one is None:
+            return node
+        parts.setdefault("epsilon", ast.Constant(1e-5))
+        axes = tuple(range(2, len(self.named_axes(parts["x"]))))
+        if not axes:
+            return node
+        mean = f"mean(x, axis={axes})"
+        text = f"(x - {mean}) * rsqrt(mean((x - {mean})**2, axis={axes}) + epsilon)"
+        return self.scaled(text, parts, one)
+
+    def scaled(
+        self, text: str, parts: Mapping[str, ast.expr], one: Callable[[str], str]
+    ) -> ast.expr:
+        text += f" * {one('weight')}" if "weight" in parts else ""
+        text += f" + {one('bias')}" if "bias" in parts else ""
+        return written_out(text, **parts)
+
+    def named_axes(self, node: ast.expr | None) -> Sequence[str | int]:
+        axes = self.axes.get(node.id, ()) if isinstance(node, ast.Name) else ()
+        return () if "..." in axes else axes
+
+    def for_channels(self, parts: Mapping[str, ast.expr] | None) -> Callable[[str], str] | None:
+        """Return what writes a vector of channels, the second axis, as the tensor `x` needs it;
+        None where its axes are not known."""
+        axes = self.named_axes(parts.get("x") if parts is not None else None)
+        if len(axes) < 2:
+            return None
+        ones = ", 1" * (len(axes) - 2)
+        return lambda name: f"reshape({name}, (-1{ones}))" if ones else name
+
+    def prelu(self, node: ast.Call) -> ast.expr:
+        """Return a relu with a slope for each channel, or one for all."""
+        parts = given_arguments(node, ("x", "weight"))
+        if parts is None or parts.keys() != {"x", "weight"}:
+            return node
+        slope = "weight"
+        if tuple(self.named_axes(parts["weight"])) != (1,):
+            one = self.for_channels(parts)
+            if one is None:
+                return node
+            slope = one("weight")
+        return written_out(f"where(x > 0, x, {slope} * x)", **parts)
+
+    def logit(self, node: ast.Call) -> ast.expr:
+        parts = given_arguments(node, ("x", "epsilon"))
+        if parts is None or "x" not in parts:
+            return node
+        x = "minimum(maximum(x, epsilon), 1 - epsilon)" if "epsilon" in parts else "x"
+        return written_out(f"log({x} / (1 - {x}))", **parts)
+
+    def vstack(self, node: ast.Call) -> ast.expr:
+        # Vectors would become rows.
+        parts = (
+            node.args[0].elts
+            if len(node.args) == 1 and isinstance(node.args[0], ast.List | ast.Tuple)
+            else []
+        )
+        if not parts or any(len(self.named_axes(each)) < 2 for each in parts):
+            return node
+        return _call("concat", node.args[0], axis=ast.Constant(0))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -29,7 +30,8 @@ class Written:
     """One function as it is written out."""
 
     parameters: str
-    """Names in order, `name=default` for those that may be left out."""
+    """Names in order, `name=default` for those that may be left out, `name==value` for those that
+    may have no other value."""
     text: str
     reduced: bool = False
     """Whether `reduction=` says what becomes of the values: "mean" unless it says something else,
@@ -83,11 +85,49 @@ WRITTEN_OUT: dict[str, Written] = {
     "softsign": Written("x", "x / (1 + abs(x))"),
     "selu": Written("x", "1.0507009873554805 * elu(x, 1.6732632423543772)"),
     "glu": Written("x, axis=-1", "chunk(x, 2, axis=axis)[0] * sigmoid(chunk(x, 2, axis=axis)[1])"),
+    "softmin": Written("x, axis=-1", "softmax(-x, axis=axis)"),
+    "celu": Written("x, alpha=1", "maximum(x, 0) + alpha * expm1(minimum(x, 0) / alpha)"),
+    "softshrink": Written("x, lambd=0.5", "x - clamp(x, -lambd, lambd)"),
+    "hardshrink": Written("x, lambd=0.5", "where(abs(x) > lambd, x, 0)"),
+    "isfinite": Written("x", "abs(x) < inf"),
+    "float_power": Written("x, y", "x ** y"),
+    "deg2rad": Written("x", "x * (pi / 180)"),
+    "rad2deg": Written("x", "x * (180 / pi)"),
+    "flipud": Written("x", "flip(x, 0)"),
+    "fliplr": Written("x", "flip(x, 1)"),
+    "hstack": Written("x", "concat(x, axis=1)"),
+    "mv": Written("x, y", "sum(x * y, axis=-1)"),
+    "trace": Written("x", "sum(diagonal(x))"),
+    "dot": Written("x, y", "sum(x * y)"),
+    "vdot": Written("x, y", "sum(x * y)"),
+    "addr": Written("x, a, b", "x + outer(a, b)"),
+    "any": Written(
+        "x, axis=None, keepdims=False",
+        "max(where(x != 0, 1.0, 0.0), axis=axis, keepdims=keepdims) > 0",
+    ),
+    "all": Written(
+        "x, axis=None, keepdims=False",
+        "min(where(x != 0, 1.0, 0.0), axis=axis, keepdims=keepdims) > 0",
+    ),
+    "count_nonzero": Written("x, axis=None", "sum(cast(x != 0, 'int32'), axis=axis)"),
+    "nansum": Written(
+        "x, axis=None, keepdims=False", "sum(where(x == x, x, 0), axis=axis, keepdims=keepdims)"
+    ),
+    # Without them it would be the largest of a type, which the text does not have.
+    "nan_to_num": Written(
+        "x, nan=0, posinf, neginf",
+        "where(x == x, where(x == inf, posinf, where(x == -inf, neginf, x)), nan)",
+    ),
+    "cdist": Written("x, y, p==2", "sqrt(sum((unsqueeze(x, -2) - unsqueeze(y, -3))**2, axis=-1))"),
+    "pairwise_distance": Written(
+        "x, y, p==2, epsilon=1e-6, keepdims=False",
+        "sqrt(sum((x - y + epsilon)**2, axis=-1, keepdims=keepdims))",
+    ),
     "embedding": Written("places, table", "take(table, places, axis=0)"),
     "norm": Written("x, axis=None, keepdims=False", _DISTANCE.format("x")),
     "vector_norm": Written("x, axis=None, keepdims=False", _DISTANCE.format("x")),
     "normalize": Written(
-        "x, p=2, axis=1, epsilon=1e-12",
+        "x, p==2, axis=1, epsilon=1e-12",
         "x / maximum(sqrt(sum(x**2, axis=axis, keepdims=True)), epsilon)",
     ),
     "cosine_similarity": Written(
@@ -99,6 +139,39 @@ WRITTEN_OUT: dict[str, Written] = {
     "l1_loss": Written("x, y", "abs(x - y)", reduced=True),
     "binary_cross_entropy_with_logits": Written(
         "x, y", "maximum(x, 0) - x * y + log1p(exp(-abs(x)))", reduced=True
+    ),
+    "kl_div": Written("x, y, log_target==False", "where(y > 0, y * (log(y) - x), 0)", reduced=True),
+    "binary_cross_entropy": Written(
+        "x, y", "-(y * maximum(log(x), -100) + (1 - y) * maximum(log1p(-x), -100))", reduced=True
+    ),
+    "smooth_l1_loss": Written(
+        "x, y, beta=1",
+        "where(abs(x - y) < beta, 0.5 * (x - y)**2 / beta, abs(x - y) - 0.5 * beta)",
+        reduced=True,
+    ),
+    "huber_loss": Written(
+        "x, y, delta=1",
+        "where(abs(x - y) <= delta, 0.5 * (x - y)**2, delta * (abs(x - y) - 0.5 * delta))",
+        reduced=True,
+    ),
+    "soft_margin_loss": Written("x, y", "softplus(-y * x)", reduced=True),
+    "hinge_embedding_loss": Written(
+        "x, y, margin=1", "where(y == 1, x, maximum(margin - x, 0))", reduced=True
+    ),
+    "margin_ranking_loss": Written(
+        "x, y, target, margin=0", "maximum(margin - target * (x - y), 0)", reduced=True
+    ),
+    "poisson_nll_loss": Written("x, y, log_input==True", "exp(x) - y * x", reduced=True),
+    "gaussian_nll_loss": Written(
+        "x, y, var, epsilon=1e-6",
+        "0.5 * (log(maximum(var, epsilon)) + (x - y)**2 / maximum(var, epsilon))",
+        reduced=True,
+    ),
+    "triplet_margin_loss": Written(
+        "x, near, far, margin=1, p==2, epsilon=1e-6",
+        "maximum(pairwise_distance(x, near, 2, epsilon) - pairwise_distance(x, far, 2, epsilon)"
+        " + margin, 0)",
+        reduced=True,
     ),
     "nll_loss": Written("x, places", "-take_along(x, places, axis=-1)", reduced=True),
     "cross_entropy": Written(
@@ -126,12 +199,21 @@ def written_out(text: str, **parts: ast.expr) -> ast.expr:
 
 def arguments_of(node: ast.Call, parameters: str) -> Mapping[str, ast.expr] | None:
     """Return the arguments of a call by their names, with defaults; None where they do not fit."""
-    rows = [each.strip().partition("=") for each in parameters.split(",")]
-    names = [name for name, _, _ in rows]
+    rows = [re.fullmatch(r"(\w+)(?:(==?)(.*))?", each.strip()) for each in parameters.split(",")]
+    names = [row[1] for row in rows if row is not None]
     given = given_arguments(node, names)
     if given is None:
         return None
-    found = {name: parsed(default) for name, sign, default in rows if sign} | given
+    found = dict(given)
+    for row in rows:
+        assert row is not None
+        name, sign, default = row.groups()
+        if not sign:
+            continue
+        value = parsed(default)
+        if sign == "==" and name in given and ast.dump(given[name]) != ast.dump(value):
+            return None
+        found.setdefault(name, value)
     return found if found.keys() == set(names) else None
 
 

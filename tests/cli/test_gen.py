@@ -272,7 +272,17 @@ def test_gen_outside_of_a_project_asks_for_a_prototype(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert gen() == 2
-    assert "opkit gen -i op.json" in capsys.readouterr().err
+    assert "opkit gen op.json" in capsys.readouterr().err
+
+
+def test_a_prototype_may_stand_without_its_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prototype = PROTOTYPES / "add_custom.json"
+    assert gen(prototype, "--check") == 0
+    assert "is a valid prototype" in capsys.readouterr().out
+    assert gen(prototype, "-i", prototype, "-o", tmp_path / "x") == 2
+    assert "two prototypes are named" in capsys.readouterr().err
 
 
 def test_no_second_project_is_written_into_the_package_folder(

@@ -41,6 +41,7 @@ _TONES = {
 
 
 @click.command("gen", short_help="Write an operator project from a prototype JSON.")
+@click.argument("named", required=False, type=click.Path(path_type=Path), metavar="[JSON]")
 @click.option(
     "-i",
     "--input",
@@ -103,6 +104,7 @@ _TONES = {
 @common_options
 def command(
     *,
+    named: Path | None,
     prototype: Path | None,
     directory: Path | None,
     compute_units: str | None,
@@ -123,6 +125,11 @@ def command(
     `opkit gen` alone does that.
     """
     _check_language(language)
+    if named is not None and prototype is not None:
+        raise UsageError(
+            f"two prototypes are named: {prototype} and {named}", help="name one: -i FILE"
+        )
+    prototype = prototype or named
     units = _split_units(compute_units)
     if opdef is not None:
         chip = units[0] if units else DEFAULT_CHIP
@@ -133,7 +140,7 @@ def command(
         if own is None:
             raise UsageError(
                 "there is no prototype",
-                help="name one: opkit gen -i op.json; inside a generated project, its own is taken",
+                help="name one: opkit gen op.json; inside a generated project, its own is taken",
             )
         prototype = own / f"{require_existing(own).name}.json"
     if check:

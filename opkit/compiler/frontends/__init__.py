@@ -8,11 +8,18 @@ from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .aten import ATEN_ELEMENTWISE, LARGEST_POWER, AtenCall, Refused
-    from .formula import FormulaOutput, evaluate_formulas, formula_graph, shapes_at
+    from .formula import (
+        FORMULA_WORDS,
+        FormulaOutput,
+        evaluate_formulas,
+        formula_graph,
+        shapes_at,
+    )
     from .pto import tile_program
 
 __all__ = [
     "ATEN_ELEMENTWISE",
+    "FORMULA_WORDS",
     "LARGEST_POWER",
     "AtenCall",
     "FormulaOutput",
@@ -27,7 +34,13 @@ __getattr__ = lazy_names(
     __name__,
     {
         "aten": ("ATEN_ELEMENTWISE", "LARGEST_POWER", "AtenCall", "Refused"),
-        "formula": ("FormulaOutput", "evaluate_formulas", "formula_graph", "shapes_at"),
+        "formula": (
+            "FORMULA_WORDS",
+            "FormulaOutput",
+            "evaluate_formulas",
+            "formula_graph",
+            "shapes_at",
+        ),
         "pto": ("tile_program",),
     },
 )

@@ -9,13 +9,15 @@ from opkit.lazy import lazy_names
 if TYPE_CHECKING:
     from .graph import FormulaOutput, formula_graph
     from .values import evaluate_formulas, shapes_at
+    from .words import FORMULA_WORDS
 
-__all__ = ["FormulaOutput", "evaluate_formulas", "formula_graph", "shapes_at"]
+__all__ = ["FORMULA_WORDS", "FormulaOutput", "evaluate_formulas", "formula_graph", "shapes_at"]
 
 __getattr__ = lazy_names(
     __name__,
     {
         "graph": ("FormulaOutput", "formula_graph"),
+        "words": ("FORMULA_WORDS",),
         "values": ("evaluate_formulas", "shapes_at"),
     },
 )

@@ -3,26 +3,69 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from typing import Any
 
 from opkit.schema import written_out
 
 from ...ir import Value, is_one
 from ...passes import Rebuilder, formula_gradient, in_equal_form
+from ..aten import ATEN_ELEMENTWISE, AtenCall
 from .operations import FormulaReader
-from .parts import Part, single
-from .words import ATTENTION, WORDS, arguments_of, einsum
+from .parts import Part, floats, gone_of_all, of_one_rank, single
+from .words import ATTENTION, FORMULA_WORDS, arguments_of, einsum
 
 __all__ = [
     "attention",
     "dropout_of_given_share",
+    "filled",
     "gradient",
     "product_of_letters",
+    "torch_function",
+    "torch_row",
     "word",
 ]
 
 
+_OVERLOADS = ("default", "Tensor", "Scalar")
+_WHOLE = ("fmax", "fmin", "heaviside", "sgn")
+"""Functions of PyTorch that give whole numbers of whole numbers."""
+
+
+def torch_row(name: str) -> Callable[..., Any] | None:
+    """Return the row of an element-wise function of PyTorch; None where there is none."""
+    found = (ATEN_ELEMENTWISE.get(f"aten.{name}.{overload}") for overload in _OVERLOADS)
+    return next((row for row in found if row is not None), None)
+
+
+def torch_function(reader: FormulaReader, node: ast.Call, row: Callable[..., Any]) -> Part:
+    """Read an element-wise function that has a row among PyTorch's: `hypot(x, y)`."""
+    assert isinstance(node.func, ast.Name)
+    name = node.func.id
+    parts = of_one_rank([reader.read(each) for each in node.args])
+    settings = {str(each.arg): reader.literal(each.value) for each in node.keywords}
+    operands = [single(part.value) for part in parts]
+    types = [each.dtype for each in operands if isinstance(each, Value)]
+    if not types:
+        raise reader.wrong(node, "takes a tensor, not a number")
+    dtype = "bool" if name.startswith(("is", "logical_")) else "float32"
+    if name in _WHOLE and not floats(operands):
+        dtype = types[0]
+
+    def apply() -> Value:
+        call = AtenCall(reader.builder, ((),), (dtype,), {})
+        value = row(call, *operands, **settings)
+        assert isinstance(value, Value)
+        return value
+
+    try:
+        return Part(reader.guarded(node, apply), gone_of_all(parts))
+    except TypeError as err:
+        raise reader.wrong(node, f"cannot be: {err}") from err
+
+
 def word(reader: FormulaReader, node: ast.Call, name: str) -> Part:
-    """Read a function of `WORDS`: of tensors, then of numbers that are written out."""
+    """Read a function of `FORMULA_WORDS`: of tensors, then of numbers that are written out."""
     named = [str(each.arg) for each in node.keywords]
     reader.guarded(node, lambda: arguments_of(name, len(node.args), named))
     part = reader.read(node.args[0])
@@ -46,7 +89,7 @@ def word(reader: FormulaReader, node: ast.Call, name: str) -> Part:
             return Part(x, part.gone | {axis % x.ndim - x.ndim})
     part = part.without_gone()
     x = reader.tensor(node, part)
-    return Part(reader.guarded(node, lambda: WORDS[name](x, *rest, **settings)))
+    return Part(reader.guarded(node, lambda: FORMULA_WORDS[name](x, *rest, **settings)))
 
 
 def attention(reader: FormulaReader, node: ast.Call) -> Part:
@@ -124,3 +167,25 @@ def product_of_letters(reader: FormulaReader, node: ast.Call) -> Part:
     text = reader.literal(node.args[0])
     values = [reader.tensor(each, reader.read(each)) for each in node.args[1:]]
     return Part(reader.guarded(node, lambda: einsum(str(text), *values)))
+
+
+_FILLED = {"zeros": 0.0, "ones": 1.0}
+
+
+def filled(reader: FormulaReader, node: ast.Call) -> Part:
+    """Read `zeros(M, N)`, `ones((M, N), dtype="int32")` and `full((M, N), 2.0)`."""
+    assert isinstance(node.func, ast.Name)
+    name, sizes = node.func.id, list(node.args)
+    settings = {str(each.arg): reader.literal(each.value) for each in node.keywords}
+    dtype = str(settings.pop("dtype", "float32"))
+    if settings or not sizes or (name == "full" and len(sizes) != 2):
+        raise reader.wrong(node, "takes lengths, and a dtype")
+    value = reader.literal(sizes.pop()) if name == "full" else _FILLED[name]
+    is_list = len(sizes) == 1 and isinstance(sizes[0], ast.Tuple | ast.List)
+    shape = reader.literal(sizes[0]) if is_list else tuple(map(reader.literal, sizes))
+
+    def apply() -> Value:
+        number = value if "float" in dtype else int(value)
+        return reader.builder.constant(number, dtype).apply("broadcast_to", shape=shape)
+
+    return Part(reader.guarded(node, apply))

@@ -23,7 +23,7 @@ from ...ir import (
 )
 from ...ops import OPERATORS
 from ...tracing import GraphBuilder, TensorSpec
-from .parts import Part, floats, of_one_rank, single, widened
+from .parts import Part, floats, gone_of_all, of_one_rank, single, widened
 
 __all__ = ["FROM_NOTHING", "FormulaReader", "Given"]
 
@@ -142,16 +142,7 @@ class FormulaReader(ABC):
         else:
             value = self.guarded(node, lambda: self.builder.apply(name, *operands, **given))
         if row.kind == "elementwise":
-            everywhere = [part.axes for part in parts]
-            gone = frozenset(
-                axis
-                for part in parts
-                for axis in part.gone
-                if all(
-                    axis in other.gone or axis not in axes
-                    for other, axes in zip(parts, everywhere, strict=True)
-                )
-            )
+            gone = gone_of_all(parts)
         elif "keepdims" in given:
             rank = self.tensor(node, parts[0]).ndim
             axes = given.get("axis", row.parameters["axis"])

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...ir import HALVES, Value, same
 
-__all__ = ["Part", "floats", "of_one_rank", "single", "widened"]
+__all__ = ["Part", "floats", "gone_of_all", "of_one_rank", "single", "widened"]
 
 
 @dataclass(frozen=True)
@@ -72,3 +72,14 @@ def of_one_rank(parts: Sequence[Part]) -> Sequence[Part]:
                 part = part.without_gone()
         found.append(part)
     return found
+
+
+def gone_of_all(parts: Sequence[Part]) -> frozenset[int]:
+    """Return the axes that an element-wise result has lost: those that some operand has lost, and
+    no other has."""
+    return frozenset(
+        axis
+        for part in parts
+        for axis in part.gone
+        if all(axis in other.gone or axis not in other.axes for other in parts)
+    )

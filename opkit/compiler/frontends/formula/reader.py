@@ -7,19 +7,24 @@ import difflib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from opkit.schema import WRITTEN_OUT
+
 from ...ir import GraphError, Value
 from ...ops import OPERATORS
 from .functions import (
     attention,
     dropout_of_given_share,
+    filled,
     gradient,
     product_of_letters,
+    torch_function,
+    torch_row,
     word,
 )
 from .indexing import read_subscript
 from .operations import FROM_NOTHING, FormulaReader
 from .parts import Part, floats
-from .words import WORDS, flat_widths
+from .words import FORMULA_WORDS, flat_widths
 
 __all__ = ["Reader"]
 
@@ -46,6 +51,7 @@ _FUNCTIONS: Mapping[str, Callable[[FormulaReader, ast.Call], Part]] = {
     "gradient": gradient,
     "scaled_dot_product_attention": attention,
     "einsum": product_of_letters,
+    **dict.fromkeys(("zeros", "ones", "full"), filled),
 }
 
 
@@ -141,16 +147,20 @@ class Reader(FormulaReader):
             raise self.wrong(node, "is not part of the formula language", "call functions by name")
         if node.func.id in _FUNCTIONS:
             return _FUNCTIONS[node.func.id](self, node)
-        if node.func.id in WORDS and node.args:
+        if node.func.id in FORMULA_WORDS and node.args:
             return word(self, node, node.func.id)
         name = _ALIASES.get(node.func.id, node.func.id)
         if name in ("max", "min") and len(node.args) == 2:
             name = {"max": "maximum", "min": "minimum"}[name]
         row = OPERATORS.get(name)
+        if row is None and (of_torch := torch_row(name)) is not None:
+            return torch_function(self, node, of_torch)
         if row is None or (row.kind not in _KINDS and name not in FROM_NOTHING):
             known = [each for each, row in OPERATORS.items() if row.kind in _KINDS]
             near = difflib.get_close_matches(name, known, n=2)
             cure = f"did you mean {' or '.join(near)}?" if near else "docs/operators.md lists them"
+            if name in WRITTEN_OUT:
+                cure = f"it takes {name}({WRITTEN_OUT[name].parameters})"
             raise self.wrong(node, "calls no operator of the compiler", _CURES.get(name, cure))
         if name == "dropout" and (share := dropout_of_given_share(self, node)) is not None:
             return share

@@ -11,7 +11,15 @@ from opkit.errors import UsageError
 
 from ...ir import HALVES, Dimension, Shape, Value, is_one, normal_axes, product, same, shape_text
 
-__all__ = ["ATTENTION", "WORDS", "Word", "arguments_of", "as_shape", "einsum", "flat_widths"]
+__all__ = [
+    "ATTENTION",
+    "FORMULA_WORDS",
+    "Word",
+    "arguments_of",
+    "as_shape",
+    "einsum",
+    "flat_widths",
+]
 
 Word = Callable[..., Value]
 ATTENTION = "softmax({scores}, axis=-1) @ value"
@@ -128,6 +136,46 @@ def _full_like(x: Value, value: float) -> Value:
     return x.builder.constant(value, x.dtype).apply("broadcast_to", shape=x.shape)
 
 
+def _diagonal(x: Value) -> Value:
+    rows, columns = (x.builder.apply("arange", count=extent) for extent in x.shape[-2:])
+    if not same(x.shape[-1], x.shape[-2]):
+        raise UsageError(f"is {shape_text(x.shape)}; its last two axes must be of one length")
+    is_kept = columns.apply("equal", rows[:, None])
+    return is_kept.apply("where", x, 0.0 if "float" in x.dtype else 0).sum(axis=-1)
+
+
+def _diff(x: Value, n: int = 1, axis: int = -1) -> Value:
+    for _ in range(n):
+        rest = x.shape[_axis(x, axis)] - 1
+        x = _narrow(x, axis, 1, rest) - _narrow(x, axis, 0, rest)
+    return x
+
+
+def _movedim(x: Value, source: int, destination: int) -> Value:
+    order = [at for at in range(x.ndim) if at != _axis(x, source)]
+    order.insert(_axis(x, destination), _axis(x, source))
+    return x.apply("transpose", axes=tuple(order))
+
+
+def _cross(x: Value, y: Value, axis: int = -1) -> Value:
+    if not same(x.shape[_axis(x, axis)], 3):
+        raise UsageError(f"has {x.shape[_axis(x, axis)]} elements along axis {axis}, expected 3")
+
+    def part(of: Value, at: int) -> Value:
+        return _narrow(of, axis, at % 3, 1)
+
+    parts = (part(x, i + 1) * part(y, i + 2) - part(x, i + 2) * part(y, i + 1) for i in range(3))
+    return x.builder.apply("concat", *parts, axis=_axis(x, axis))
+
+
+def _inner(x: Value, y: Value) -> Value:
+    if x.ndim == 2 and y.ndim == 2:
+        return x.apply("matmul", y.transpose(1, 0))
+    if y.ndim > 1:
+        raise UsageError("takes two matrices, or a vector as its second operand")
+    return (x * y).sum(axis=-1)
+
+
 def _outer(x: Value, y: Value) -> Value:
     return x[:, None] * y[None, :]
 
@@ -200,12 +248,20 @@ def as_shape(x: Value, shape: Shape) -> Value:
     return x if has_all else x.reshape(*shape)
 
 
-WORDS: Mapping[str, Word] = {
+FORMULA_WORDS: Mapping[str, Word] = {
+    "cross": _cross,
+    "diagonal": _diagonal,
+    "diff": _diff,
     "expand": _expand,
+    "expand_as": lambda x, y: x.apply("broadcast_to", shape=y.shape),
     "flatten": _flatten,
     "flip": _flip,
     "full_like": _full_like,
+    "inner": _inner,
+    "len": lambda x: x.builder.extent(x.shape[0]),
+    "movedim": _movedim,
     "narrow": _narrow,
+    "numel": lambda x: x.builder.extent(product(x.shape)),
     "one_hot": _one_hot,
     "ones_like": lambda x: _full_like(x, 1),
     "outer": _outer,
@@ -217,8 +273,10 @@ WORDS: Mapping[str, Word] = {
     "swapaxes": _swapaxes,
     "tril": lambda x, diagonal=0: _triangle(x, diagonal, "less_equal"),
     "triu": lambda x, diagonal=0: _triangle(x, diagonal, "greater_equal"),
+    "type_as": lambda x, y: x.astype(y.dtype),
     "unflatten": _unflatten,
     "unsqueeze": _unsqueeze,
+    "view_as": lambda x, y: x.reshape(*y.shape),
     "with_shape": as_shape,
     "zeros_like": lambda x: _full_like(x, 0),
 }
@@ -240,7 +298,7 @@ def arguments_of(word: str, positional: int, named: list[str]) -> None:
     Raises:
         UsageError: there are too many or too few, or one has a name that is unknown.
     """
-    signature = inspect.signature(WORDS[word])
+    signature = inspect.signature(FORMULA_WORDS[word])
     try:
         signature.bind(*(None,) * positional, **dict.fromkeys(named))
     except TypeError as err:

@@ -1,0 +1,87 @@
+"""Functions of PyTorch in formulas give what PyTorch gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from opkit.compiler import evaluate_formulas
+from opkit.schema.familiar import familiar
+
+torch = pytest.importorskip("torch")
+
+AXES = {
+    **{"x": ("N", "D"), "y": ("N", "D"), "z": ("N", "D"), "p": ("N", "D"), "q": ("N", "D")},
+    **{"s": ("N", "D"), "w": ("D",), "v": ("D",), "m": ("N", "N"), "t": ("N", 3), "u": ("N", 3)},
+    "image": ("N", "C", "H", "W"),
+    "c": ("C",),
+}
+TEXTS = [
+    "x.take_along_dim(torch.argmax(x, dim=-1)[:, None], dim=-1)",
+    *("F.kl_div(x, q, reduction='batchmean')", "F.kl_div(x, q, reduction='none')"),
+    *("torch.cdist(x, y)", "torch.diff(x, dim=-1)", "torch.diff(x, n=2, dim=0)"),
+    *("x + torch.ones(N, D)", "torch.zeros((N, D)) + x", "x * torch.full((N, D), 2.0)"),
+    *("torch.logaddexp(x, y)", "torch.hypot(x, y)", "torch.xlogy(x, q)", "torch.sinc(x)"),
+    *("torch.fmin(x, y)", "torch.fmax(x, y)", "torch.copysign(x, y)", "torch.frac(x)"),
+    *("torch.heaviside(torch.round(x), y)", "x.sgn()", "F.threshold(x, 0.1, 20)"),
+    *("F.softmin(x, dim=-1)", "F.prelu(x, w)", "F.prelu(image, c)", "F.celu(x, 1.5)"),
+    *("F.softshrink(x, 0.3)", "F.hardshrink(x, 0.3)", "torch.logit(p, eps=0.01)", "torch.logit(p)"),
+    *("x.unbind(-1)[1]", "torch.unbind(image, 1)[0]", "torch.dot(w, v)", "torch.mv(x, w)"),
+    *("torch.diagonal(m)", "torch.trace(m)", "torch.cross(t, u, dim=-1)", "torch.inner(x, y)"),
+    *("torch.inner(w, v)", "torch.outer(w, v)", "torch.addr(torch.zeros(D, D), w, v)"),
+    *("F.smooth_l1_loss(x, y, beta=0.5)", "F.huber_loss(x, y, reduction='none', delta=0.7)"),
+    *("F.binary_cross_entropy(p, q)", "F.soft_margin_loss(x, s)", "F.hinge_embedding_loss(x, s)"),
+    *("F.margin_ranking_loss(x, y, s, margin=0.1)", "F.poisson_nll_loss(x, q)"),
+    *("F.gaussian_nll_loss(x, y, q)", "F.triplet_margin_loss(x, y, z, reduction='sum')"),
+    *("F.pairwise_distance(x, y)", "F.batch_norm(image, c, c * c + 1, c, c)"),
+    *("F.instance_norm(image)", "F.instance_norm(image, weight=c, bias=c)"),
+    *("(x > 0).any(-1)", "torch.all(x > -1, dim=-1)", "torch.count_nonzero(x > 0, dim=-1)"),
+    *("torch.nansum(torch.log(x), dim=-1)", "torch.nan_to_num(x / 0, 3.0, 8.0, -9.0)"),
+    *("torch.where(torch.isfinite(torch.log(x)), x, 0)", "torch.isinf(x / 0)"),
+    *("image.movedim(1, 3)", "image.mT", "F.linear(x, y, bias=None)", "torch.hstack([x, y])"),
+    *("torch.vstack((x, y))", "torch.flipud(x)", "x.fliplr()", "torch.deg2rad(x)"),
+    *("torch.float_power(p, 2)", "F.leaky_relu(x, negative_slope=0.1)", "w.expand_as(x) + x"),
+    *("torch.reshape(x, (D, N)).view_as(y)", "x.sum() / x.numel()", "x.mean(-1) * len(x)"),
+    *("torch.var(x, dim=-1)", "x.std(dim=0)", "x.var(dim=-1, unbiased=False)", "torch.std(x)"),
+    *("torch.special.entr(p)", "torch.logical_xor(x > 0, y > 0)", "F.normalize(x, dim=-1)"),
+]
+
+
+def arrays() -> dict[str, np.ndarray]:
+    sizes = {"N": 4, "D": 6, "C": 5, "H": 2, "W": 3}
+    generator = np.random.default_rng(5)
+
+    def normal(name: str) -> np.ndarray:
+        shape = [sizes[each] if isinstance(each, str) else each for each in AXES[name]]
+        return generator.standard_normal(shape)
+
+    found = {name: normal(name) for name in AXES}
+    found |= {name: 1 / (1 + np.exp(-found[name])) for name in ("p", "q")}
+    return found | {"s": np.sign(found["s"])}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_function_gives_what_pytorch_gives(text: str) -> None:
+    found = arrays()
+    tensors = {name: torch.from_numpy(array) for name, array in found.items()}
+    names = {"torch": torch, "F": torch.nn.functional, "N": 4, "D": 6, **tensors}
+    wanted = np.asarray(eval(text, names))
+    given = evaluate_formulas({"out": familiar(text, AXES)}, found, axes=AXES)
+    assert given.shape == wanted.shape
+    np.testing.assert_allclose(given, wanted, rtol=2e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("F.normalize(x, p=1)", "F.pairwise_distance(x, y, p=1.5)", "torch.cdist(x, y, p=1)"),
+        *("torch.nan_to_num(x)", "F.prelu(image[0], c)"),
+        *("F.kl_div(x, y, log_target=True)", "F.batch_norm(x, w, w, w, w, training=True)"),
+        *("torch.vstack((w, v))", "F.mse_loss(x, y, reduction='max')"),
+    ],
+)
+def test_what_is_not_written_out_for_other_arguments_is_refused(text: str) -> None:
+    from opkit.errors import UsageError
+
+    with pytest.raises(UsageError, match="calls no operator"):
+        evaluate_formulas({"out": familiar(text, AXES)}, arrays(), axes=AXES)
