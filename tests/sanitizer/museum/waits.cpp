@@ -138,6 +138,15 @@ inline void wider_result_over_its_source(GM_ADDR, GM_ADDR) {
   Cast(b, a, RoundMode::CAST_NONE, 64);  // here
 }
 
+// API-OVERLAP: a widening cast whose source lies in the middle of its result; at its end, as in the twin, it may
+template <bool kMended>
+inline void widening_cast_into_its_own_end(GM_ADDR, GM_ADDR) {
+  LocalTensor<float> a(TPosition::VECCALC, 0, 256);
+  LocalTensor<half> source(TPosition::VECCALC, kMended ? 512 : 256, 256);
+  Duplicate(source, (half)1.0f, 256);
+  Cast(a, source, RoundMode::CAST_NONE, 256);  // here
+}
+
 // API-OVERLAP: repeats are added up in src0; in src1, as in the twin, they may be
 template <bool kMended>
 inline void sum_of_repeats(GM_ADDR, GM_ADDR) {

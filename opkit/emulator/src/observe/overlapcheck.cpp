@@ -110,7 +110,8 @@ class OverlapCheck final : public CoreDetector<CoreFindings> {
     if (is_same_place && (shape.repeat == 1 || has_apart)) return;
     for (uint32_t repeat = 0; repeat < shape.repeat; ++repeat) {
       // A narrower result at its source's place is written behind what is read.
-      const bool is_apart_or_same = written_bytes < read_bytes || !covers_part(written, read, repeat);
+      const bool is_apart_or_same = written_bytes < read_bytes || !covers_part(written, read, repeat) ||
+                                    is_widened_in_place(instr, written, read, repeat);
       if (!is_apart_or_same) {
         return report(core, instr, source, repeat, repeat, written.repeat(repeat));
       }
@@ -153,6 +154,19 @@ class OverlapCheck final : public CoreDetector<CoreFindings> {
       }
     }
     return false;
+  }
+
+  /// A widening cast whose source fills the end of its result meets it in the last repeat alone, which ends where the
+  /// result does. Source: public operators, which load narrow elements there
+  static bool is_widened_in_place(const Instr& instr, const Lanes& written, const Lanes& read, uint32_t repeat) {
+    const bool widens = size_bytes(instr.dst.dtype) > size_bytes(instr.src[0].dtype);
+    return instr.op == Op::Cast && widens && end_of(read, repeat) >= end_of(written, repeat);
+  }
+
+  static uint64_t end_of(const Lanes& lanes, uint32_t repeat) {
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < lanes.blocks(); ++i) end = std::max(end, lanes.block(repeat, i).end);
+    return end;
   }
 
   static bool blocks_meet(const Lanes& written, const Lanes& read, uint32_t repeat, uint32_t later) {
