@@ -15,6 +15,8 @@ from .declared import Declared
 from .diagnostics import check_backward
 from .location import here
 from .programs import Program, array_of, copy_to, finished, kernel_name, kind_of, run_program
+from .settings import options_of
+from .verification import check_goldens
 
 __all__ = ["Block", "function", "run_last_block"]
 
@@ -98,6 +100,7 @@ class Block:
         results = run_program(self.program, {name: array_of(a) for name, a in by_name.items()})
         for name, output in self.program.written.items():
             copy_to(by_name[name], results[output])
+        check_goldens(by_name, options_of("verify"))
 
 
 def function(traced: Callable[..., Any] | str, *tensors: Any) -> Any:

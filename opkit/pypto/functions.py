@@ -27,6 +27,7 @@ from .settings import FUNCTIONS as SETTINGS
 from .symbolic import SymbolicScalar
 from .tiles import FUNCTIONS as TILES
 from .traced import Traced, new_value
+from .verification import FUNCTIONS as VERIFICATION
 from .whole_numbers import FUNCTIONS as WHOLE_NUMBERS
 
 __all__ = ["FUNCTIONS"]
@@ -243,6 +244,13 @@ def _expand_clone(x: Traced, shape: Sequence[int], **_: object) -> Traced:
     return x.apply("broadcast_to", shape=tuple(shape))
 
 
+def _ceil_div(a: Any, b: Any) -> Any:
+    """A quotient rounded up: of numbers, or of tensors of whole numbers element by element."""
+    if isinstance(a, Traced):
+        return -(-a).apply("floor_divide", b)
+    return -(-a // b)
+
+
 FUNCTIONS |= {
     # What both surfaces share.
     **{
@@ -290,10 +298,11 @@ FUNCTIONS |= {
     "expand_clone": _expand_clone,
     "symbolic_scalar": SymbolicScalar,
     "SymbolicScalar": SymbolicScalar,
-    **dict.fromkeys(("ceildiv", "ceil_div"), lambda a, b: -(-a // b)),
+    **dict.fromkeys(("ceildiv", "ceil_div"), _ceil_div),
     **LOOPS,
     **TILES,
     **SETTINGS,
+    **VERIFICATION,
     **PLACES,
     **ELEMENTARY,
     **ELEMENTS,

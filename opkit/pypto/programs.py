@@ -18,8 +18,9 @@ from .annotations import check_annotation
 from .building import building
 from .diagnostics import check_backward, undefined_name
 from .location import here
-from .settings import OPTION_GROUPS, TakesOptions, options, refuse_unknown
+from .settings import OPTION_GROUPS, TakesOptions, options, options_of, refuse_unknown
 from .traced import Traced
+from .verification import check_goldens
 
 __all__ = [
     "Function",
@@ -112,6 +113,8 @@ class Function(TakesOptions):
         results = run_program(program, arrays)
         for name, output in program.written.items():
             copy_to(arguments.arrays[name], results[output])
+        verify = {**options_of("verify"), **self.options.get("verify_options", {})}
+        check_goldens(arguments.arrays, verify)
         tensors = (a for a in arguments.arrays.values() if type(a).__module__ == "torch")
         device = next((tensor.device for tensor in tensors), None)
         return _filled(program.returned, results, arguments.arrays, device)

@@ -11,7 +11,7 @@ from opkit.compiler import GraphError
 from .diagnostics import check_tile_shapes
 from .location import here
 
-__all__ = ["FUNCTIONS", "OPTION_GROUPS", "TakesOptions", "options", "refuse_unknown"]
+__all__ = ["FUNCTIONS", "OPTION_GROUPS", "TakesOptions", "options", "options_of", "refuse_unknown"]
 
 OPTION_GROUPS = ("codegen", "debug", "host", "pass", "runtime", "verify")
 """`set_pass_options`, `get_pass_options` and jit's `pass_options=` are of a group each."""
@@ -91,6 +91,11 @@ def _getter(group: str) -> Callable[[], dict[str, Any]]:
 
     get_options.__name__ = f"get_{group}_options"
     return get_options
+
+
+def options_of(group: str) -> dict[str, Any]:
+    """Return what a program has set of a group."""
+    return dict(_options[group])
 
 
 def _reset_options() -> None:

@@ -295,6 +295,29 @@ def test_settings_are_given_back_and_change_nothing() -> None:
         pypto.options(passes={})
 
 
+def test_goldens_are_compared_where_verification_is_on(recwarn: Any) -> None:
+    @pypto.jit
+    def program(x, y, out):
+        out[:] = pypto.ceil_div(x, y)
+
+    x, y = np.array([[7, -7, 8]], np.int32), np.array([[2, 2, 4]], np.int32)
+    out = np.zeros((1, 3), np.int32)
+    wrong = np.array([[4, -3, 5]], np.int32)
+    pypto.set_verify_golden_data(goldens=[None, None, wrong])
+    program(x, y, out)
+    np.testing.assert_array_equal(out, [[4, -3, 2]])
+    assert not recwarn.list
+    with pypto.options(verify_options={"enable_pass_verify": True}):
+        with pytest.warns(pypto.PyptoWarning, match=r"out: 1 of 3 .* first \[0, 2\]: 2.0 for 5.0"):
+            program(x, y, out)
+        # Said once for the program that runs next.
+        program(x, y, out)
+        pypto.set_verify_options(pass_verify_error_tol=[1.0, 0.0])
+        pypto.set_verify_golden_data([x, y, out], [None, None, wrong])
+        program(x, y, out)
+    assert not recwarn.list
+
+
 def test_rows_of_a_paged_cache() -> None:
     @pypto.jit
     def rows(cache, places, table):
