@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from opkit.compiler import MOST_CLASSES
 
-__all__ = ["in_joining_order", "joined_runs"]
+__all__ = ["in_joining_order", "joined_runs", "products_side_by_side"]
 
 _MOST_PARTS = 32
 """Kernels that one launch runs at most."""
@@ -82,3 +82,36 @@ def joined_runs(
             if name not in given:
                 stage_of[name] = max(stage, stage_of.get(name, 0))
     return runs
+
+
+def products_side_by_side(
+    runs: Sequence[Stages],
+    operands: Sequence[Collection[str]],
+    written: Sequence[Collection[str]],
+    cores: Sequence[int],
+    available: int,
+) -> list[Stages]:
+    """Return runs in which products on cube cores that follow one another are one stage, where they
+    do not wait for each other and each has cores of its own.
+
+    Args:
+        operands: the buffers of each launch, by name.
+        written: those of them that it writes.
+        cores: of each launch that is such a product; 0 for others.
+        available: cube cores of the chip.
+    """
+    found: list[Stages] = []
+    for run in runs:
+        (first, *_), *_ = run
+        if not cores[first] or not found or not cores[found[-1][0][0]]:
+            found.append(run)
+            continue
+        (before,) = found[-1]
+        mine, own = set(operands[first]), set(written[first])
+        waits = any(mine & set(written[at]) or own & set(operands[at]) for at in before)
+        is_full = sum(cores[at] for at in (*before, first)) > available
+        if waits or is_full or len(before) == _MOST_PARTS:
+            found.append(run)
+        else:
+            found[-1] = [[*before, first]]
+    return found

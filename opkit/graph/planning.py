@@ -25,10 +25,11 @@ from opkit.compiler import (
     fixed_size,
     prepare,
     share_launch,
+    share_products,
     to_storage,
 )
 from opkit.dtypes import find_dtype
-from opkit.graph.joining import in_joining_order, joined_runs
+from opkit.graph.joining import in_joining_order, joined_runs, products_side_by_side
 from opkit.graph.lifetimes import Lifetime, share_memory
 from opkit.graph.plan import Copy, Drawn, Launch, Place, Plan, PlanKernel, PlanTensor
 
@@ -236,7 +237,10 @@ def _assembled(
             row.append(operand)
         arguments.append(row)
     operands = [[each.root for each in row if isinstance(each, _Operand)] for row in arguments]
-    kinds = [launch.source if launch.part is not None else None for _, launch in launched]
+    kinds = [
+        launch.source if launch.part is not None and launch.mode is None else None
+        for _, launch in launched
+    ]
     writes = [
         _written(own, launch, row) for (own, launch), row in zip(launched, arguments, strict=True)
     ]
@@ -246,7 +250,13 @@ def _assembled(
     arguments = [arguments[at] for at in order]
     operands = [operands[at] for at in order]
     kinds = [kinds[at] for at in order]
+    writes = [writes[at] for at in order]
     runs = joined_runs(operands, kinds, {tensor.name for tensor in (*inputs, *kept)})
+    products = [
+        launch.block_dim if launch.part is not None and launch.mode == "cube" else 0
+        for _, launch in launched
+    ]
+    runs = products_side_by_side(runs, operands, writes, products, chip.count("cores.aic"))
     buffers: dict[str, Lifetime] = {}
     for at, stage in enumerate(stage for run in runs for stage in run):
         for name in (name for each in stage for name in operands[each]):
@@ -343,13 +353,18 @@ def _in_one(
         [(part, launched[at][1].block_dim) for at in stage if (part := launched[at][1].part)]
         for stage in run
     ]
-    shared = share_launch(_name(operators), stages, chip.count("cores.aiv"))
+    name, mode = _name(operators), launched[order[0]][1].mode
+    if mode == "cube":
+        (products,) = stages
+        shared = share_products(name, products)
+    else:
+        shared = share_launch(name, stages, chip.count("cores.aiv"))
     given = [
         each
         for at, cores in zip(order, shared.cores, strict=True)
         for each in (*arguments[at], cores)
     ]
-    return PlanKernel(_name(operators), operators, shared.source), shared.block_dim, given
+    return PlanKernel(name, operators, shared.source, mode), shared.block_dim, given
 
 
 def _kernel_of(fused: FusedGraph, group: Group) -> _Kernel:

@@ -22,17 +22,20 @@ class Elements {
 
   /// Rows that follow each other are a core's, and what is put or added element by element lies in cache lines that no
   /// other core writes. Elements that are gathered go out by copies: cores share them whatever the rows.
-  __aicore__ inline void run() {
+  /// `alone`: this core does all, of which it knows that some element is beyond the table.
+  __aicore__ inline void run(bool alone = false) {
+    is_alone_ = alone;
     int64_t rows = 1;
     for (uint32_t d = 1; d < kCopyDims; ++d) rows *= p_.sizes[d];
-    const int64_t cores = p_.cores > 0 && p_.cores < GetBlockNum() ? p_.cores : GetBlockNum();
-    if (GetBlockIdx() >= cores) return;
+    const int64_t most = p_.cores > 0 && p_.cores < GetBlockNum() ? p_.cores : GetBlockNum();
+    const int64_t cores = alone ? 1 : most, core = alone ? 0 : GetBlockIdx();
+    if (core >= cores) return;
     const int64_t together = p_.rows_together > 0 ? p_.rows_together : 1;
     const int64_t length = p_.sizes[0];
     const int64_t unit = p_.action == ElementsPlan::kGather && !p_.has_rows ? 1 : together * length;
     const int64_t units = (rows * length + unit - 1) / unit;
-    const int64_t first = units * GetBlockIdx() / cores * unit;
-    const int64_t last = smaller(units * (GetBlockIdx() + 1) / cores * unit, rows * length);
+    const int64_t first = units * core / cores * unit;
+    const int64_t last = smaller(units * (core + 1) / cores * unit, rows * length);
     Outbox gathered(space_.Get<uint8_t>(), plain_);
     for (int64_t row = first / length; row * length < last; ++row) {
       int64_t rest = row;
@@ -76,7 +79,9 @@ class Elements {
   __aicore__ inline int64_t number(uint32_t k, int64_t at) const {
     const int64_t found = p_.index_bytes == 8 ? global<int64_t>(indices_[k], at).GetValue(0)
                                               : global<int32_t>(indices_[k], at).GetValue(0);
-    return found < 0 ? found + p_.indices[k].size : found;
+    const int64_t place = found < 0 ? found + p_.indices[k].size : found;
+    // Behind a table may lie another tensor: what is beyond goes where there is none.
+    return is_alone_ && (place < 0 || place >= p_.indices[k].size) ? kNowhere : place;
   }
 
   template <typename T>
@@ -169,6 +174,9 @@ class Elements {
     PipeBarrier<PIPE_ALL>();
   }
 
+  static constexpr int64_t kNowhere = int64_t{1} << 32;
+
+  bool is_alone_ = false;
   GM_ADDR table_;
   GM_ADDR plain_;
   GM_ADDR indices_[kMaxIndices];
@@ -182,7 +190,7 @@ __aicore__ inline void move_by_index(GM_ADDR table, GM_ADDR plain, GM_ADDR i0, G
   GM_ADDR indices[kMaxIndices] = {i0, i1, i2, i3};
   // What is beyond the table is a fault of the element's own access.
   if (plan.width > 0 && IndexedBlocks(table, plain, i0, plan).run()) return;
-  Elements(table, plain, indices, plan).run();
+  Elements(table, plain, indices, plan).run(plan.width > 0);
 }
 
 }  // namespace opkit::kernels

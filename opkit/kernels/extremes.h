@@ -66,13 +66,24 @@ class Extremes {
       count *= rows;
       rows = 1;
     }
-    const uint32_t bytes = count * element_;
-    const uint32_t filled = (bytes + 31) / 32 * 32;
-    const uint32_t gap = rows > 1 ? static_cast<uint32_t>((step - count) * element_) : 0;
-    const DataCopyExtParams shape(static_cast<uint16_t>(rows), bytes, gap,
-                                  (pitch * element_ - filled) / 32 * (rows > 1), 0);
-    DataCopyPad(raw, global<uint8_t>(x_, at * element_), shape, DataCopyPadExtParams<uint8_t>(false, 0, 0, 0));
+    const uint32_t filled = (count * element_ + 31) / 32 * 32;
+    uint32_t most = 0;
+    if (rows > 1 && filled > count * element_ && filled <= step * element_) {
+      // Whole blocks take less than a part of one: rows but the last bring what comes behind them.
+      most = rows - 1;
+      copy_in(raw, at, most, filled, step, pitch);
+    }
+    copy_in(raw[most * pitch * element_], at + most * step, rows - most, count * element_, step, pitch);
     queue_.EnQue(raw);
+  }
+
+  __aicore__ inline void copy_in(const LocalTensor<uint8_t>& to, int64_t at, uint32_t rows, uint32_t bytes,
+                                 int64_t step, uint32_t pitch) {
+    const uint32_t gap = rows > 1 ? static_cast<uint32_t>(step * element_) - bytes : 0;
+    const uint32_t room = rows > 1 ? (pitch * element_ - (bytes + 31) / 32 * 32) / 32 : 0;
+    DataCopyPad(to, global<uint8_t>(x_, at * element_),
+                DataCopyExtParams(static_cast<uint16_t>(rows), bytes, gap, room, 0),
+                DataCopyPadExtParams<uint8_t>(false, 0, 0, 0));
   }
 
   __aicore__ inline LocalTensor<float> extreme() { return results_.Get<float>(); }

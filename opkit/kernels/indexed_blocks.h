@@ -86,8 +86,12 @@ class IndexedBlocks {
       if (is_out) {
         DataCopyPad(there, local, DataCopyExtParams(count, bytes, room, count > 1 ? gap : 0, 0));
       } else {
-        DataCopyPad(local, there, DataCopyExtParams(count, bytes, count > 1 ? gap : 0, room, 0),
-                    DataCopyPadExtParams<uint8_t>(false, 0, 0, 0));
+        // What lies behind a row of a table that is put into is another core's.
+        if (p_.action == ElementsPlan::kGather) {
+          copy_in(local, there, count, bytes, p_.indices[0].table_stride * size, p_.width * size);
+        } else {
+          copy_part(local, there, count, bytes, p_.indices[0].table_stride * size, p_.width * size);
+        }
       }
     }
   }
@@ -95,11 +99,27 @@ class IndexedBlocks {
   /// Rows of numbers, or of elements beside them, `width` of the plan apart.
   __aicore__ inline void copy_rows(const LocalTensor<uint8_t>& to, GM_ADDR from, int64_t at, int64_t step,
                                    uint32_t rows, uint32_t width, uint32_t size) {
-    const uint32_t bytes = width * size;
-    const uint32_t room = rows > 1 ? (p_.width * size - (bytes + 31) / 32 * 32) / 32 : 0;
-    const auto gap = static_cast<uint32_t>((step - width) * size);
-    DataCopyPad(to, global<uint8_t>(from, at * size),
-                DataCopyExtParams(static_cast<uint16_t>(rows), bytes, rows > 1 ? gap : 0, room, 0),
+    copy_in(to, global<uint8_t>(from, at * size), rows, width * size, step * size, p_.width * size);
+  }
+
+  /// Rows that lie `step` bytes apart there and `pitch` here. Whole blocks take less than a part of one: rows but the
+  /// last bring what comes behind them.
+  __aicore__ inline void copy_in(const LocalTensor<uint8_t>& to, const GlobalTensor<uint8_t>& from, uint32_t rows,
+                                 uint32_t bytes, int64_t step, uint32_t pitch) {
+    const uint32_t filled = (bytes + 31) / 32 * 32;
+    uint32_t most = 0;
+    if (rows > 1 && filled > bytes && filled <= step && pitch % 32 == 0) {
+      most = rows - 1;
+      copy_part(to, from, most, filled, step, pitch);
+    }
+    copy_part(to[most * pitch], from[most * step], rows - most, bytes, step, pitch);
+  }
+
+  __aicore__ inline void copy_part(const LocalTensor<uint8_t>& to, const GlobalTensor<uint8_t>& from, uint32_t rows,
+                                   uint32_t bytes, int64_t step, uint32_t pitch) {
+    const uint32_t room = rows > 1 ? (pitch - (bytes + 31) / 32 * 32) / 32 : 0;
+    const uint32_t gap = rows > 1 ? static_cast<uint32_t>(step - bytes) : 0;
+    DataCopyPad(to, from, DataCopyExtParams(static_cast<uint16_t>(rows), bytes, gap, room, 0),
                 DataCopyPadExtParams<uint8_t>(bytes % 32 != 0, 0, static_cast<uint8_t>((32 - bytes % 32) % 32), 0));
   }
 

@@ -11,7 +11,11 @@ torch = pytest.importorskip("torch")
 from opkit import compiler as oc  # noqa: E402
 from opkit.chips import find_chip  # noqa: E402
 from opkit.graph.backend import opkit, watching  # noqa: E402
-from opkit.graph.joining import in_joining_order, joined_runs  # noqa: E402
+from opkit.graph.joining import (  # noqa: E402
+    in_joining_order,
+    joined_runs,
+    products_side_by_side,
+)
 from opkit.graph.planning import plan_of  # noqa: E402
 from opkit.sanitizer import Check  # noqa: E402
 
@@ -43,6 +47,16 @@ def test_products_that_wait_for_nothing_come_one_after_another() -> None:
     assert in_joining_order(operands, writes, ["k", None, "k", "k"]) == [0, 1, 2, 3]
 
 
+def test_small_products_that_wait_for_nothing_lie_side_by_side() -> None:
+    operands = [("x", "a"), ("x", "b"), ("a", "c"), ("x", "d"), ("x", "e")]
+    writes = [{each[-1]} for each in operands]
+    runs = [[[at]] for at in range(5)]
+    joined = products_side_by_side(runs, operands, writes, [2, 2, 2, 22, 1], 24)
+    # The third reads what the first writes; the fourth and it take all cores that there are.
+    assert joined == [[[0, 1]], [[2, 3]], [[4]]]
+    assert products_side_by_side(runs, operands, writes, [2, 0, 2, 24, 24], 24) == runs
+
+
 def test_a_launch_holds_few_different_kernels() -> None:
     count = oc.MOST_CLASSES + 3
     operands = [(f"x{at}", f"y{at}") for at in range(count)]
@@ -58,6 +72,19 @@ def _compiled(function: Any, *given: Any) -> tuple[Any, Any]:
     assert not checks.findings, checks.findings[0]
     (segment,) = (segment for graph in graphs for segment in graph.segments)
     return found, segment.plan
+
+
+def test_products_of_groups_are_one_launch() -> None:
+    def grouped(x: Any, weights: Any) -> Any:
+        ends = (0, 5, 20, 52)
+        parts = zip(ends, ends[1:], weights, strict=False)
+        return [x[begin:end] @ weight for begin, end, weight in parts]
+
+    given = torch.randn(52, 64).half(), torch.randn(3, 64, 100).half()
+    found, plan = _compiled(grouped, *given)
+    (launch,) = plan.launches
+    assert plan.kernels[launch.kernel].mode == "cube" and launch.block_dim == 3
+    torch.testing.assert_close(found, grouped(*given), rtol=2e-3, atol=2e-2)
 
 
 def test_reductions_of_a_list_are_one_launch() -> None:

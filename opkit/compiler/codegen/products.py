@@ -33,7 +33,7 @@ from .cube import (
     write_object_cube,
     write_object_product,
 )
-from .kernel_class import ExtentOf, TilingValue, pack_tiling
+from .kernel_class import ExtentOf, KernelClass, TilingValue, pack_tiling
 from .text import Text, upper
 from .vector import Launch, tensor_values
 from .vector_kernel import VectorKernel, fitting_launch, vector_kernels
@@ -94,6 +94,18 @@ class ProductKernel:
     def mode(self) -> str | None:
         """The kernel's mode, where its text does not say that it is mixed."""
         return "cube" if self.epilogue is None and not self.prologues else None
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it is all cube cores' work, block by block."""
+        return self.mode is not None and not self.uses_object and self.bias is None
+
+    def as_class(self) -> KernelClass:
+        """Return a product that stands alone as a class, for a launch that it shares."""
+        classes = self.classes()
+        work = classes.cube
+        texts = (classes.struct, classes.declaration, classes.definition)
+        return KernelClass(self.group.name, work.class_name, *texts, tuple(work.arguments))
 
     def name(self, prologues: Prologues = ()) -> str:
         """Return the entry point of the kernel with these prologues."""

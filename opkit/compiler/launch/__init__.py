@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .hosted import HostedKernel, OperatorKernel, Share, operator_kernels, shares_of_kernel
     from .launch import Argument, Code, Draw, Launch, Room, TensorArgument
     from .launches import launched_cores, launches_of
-    from .together import MOST_CLASSES, SharedLaunch, share_launch
+    from .together import MOST_CLASSES, SharedLaunch, share_launch, share_products
 
 __all__ = [
     "MOST_CLASSES",
@@ -36,6 +36,7 @@ __all__ = [
     "launches_of",
     "operator_kernels",
     "share_launch",
+    "share_products",
     "shares_of_kernel",
     "size_parameter",
     "sizes_of",
@@ -80,6 +81,7 @@ __getattr__ = lazy_names(
             "MOST_CLASSES",
             "SharedLaunch",
             "share_launch",
+            "share_products",
         ),
     },
 )

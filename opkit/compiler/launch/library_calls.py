@@ -198,11 +198,13 @@ def _shared(cores: int, lines: int, length: int, inner: int) -> tuple[int, int]:
     return min(cores, lines), 1
 
 
-def _fair_cores(chip: Chip, x: Operand, cores: int, vector_cycles: float) -> int:
+def _fair_cores(
+    chip: Chip, x: Operand, cores: int, vector_cycles: float, read_bytes: int | None = None
+) -> int:
     found: int = fair_cores(
         *(chip, x.size, cores),
         vector_cycles=vector_cycles,
-        read_bytes=element_bytes(x.dtype),
+        read_bytes=element_bytes(x.dtype) if read_bytes is None else read_bytes,
         written_bytes=0,
     )
     return found
@@ -248,10 +250,14 @@ def _by_places(
         used = move.cores(cores, extent_of)
         columns: list[TilingValue] = []
         if chip is not None:
-            worth = _fair_cores(chip, plain, cores, move.cycles(size))
+            # Blocks of the table come as a whole, with the places.
+            read = -(-size * table.size // max(1, plain.size)) + element_bytes(index.dtype)
+            worth = _fair_cores(chip, plain, cores, move.cycles(size), read)
             width, units = move.block_width(size, table.dtype, worth)
             if width:
-                columns, used = [TilingValue("width", "uint32_t", width)], min(units, worth)
+                columns = [TilingValue("width", "uint32_t", width)]
+                # No more cores than take the time of the one with the most blocks.
+                used = -(-units // -(-units // min(units, worth)))
         return used, [*call.values(*(extent_of(value) for _, value in given.values())), *columns]
 
     call = LibraryCall(

@@ -20,7 +20,7 @@ _LINE_BYTES = 64
 """Of a core's data cache."""
 _BLOCK_BYTES = 96 * 1024
 """Of the table that a core has at once: `kBlockBytes` of `kernels/plans.h`."""
-_PICK_CYCLES, _PUT_CYCLES = 1, 24
+_PICK_CYCLES, _PUT_CYCLES = 2, 24
 """Of an element that is picked by Gather, with its number, and of one that the scalar unit puts."""
 _MOST_WIDTH = 1024
 _MOST_MASKS = 32

@@ -41,7 +41,10 @@ def launch_product(
     for _, launch in launched.prologues:
         arguments += [launch.data, struct.pack("=I", launch.block_dim)]
     code = Code(
-        kernel.name(chosen), lambda: kernel.source(chosen, with_lines=True), mode=kernel.mode
+        kernel.name(chosen),
+        lambda: kernel.source(chosen, with_lines=True),
+        mode=kernel.mode,
+        part=kernel.as_class if kernel.stands_alone else None,
     )
     return Launch(code, (*arguments, launched.data), launched.cores)
 

@@ -1,8 +1,8 @@
-"""Kernels of vector cores that share one launch: side by side, or one behind another's barrier.
+"""Kernels that share one launch: side by side, or one behind another's barrier.
 
 A launch takes some microseconds before its first instruction, more with each core. A stage's
 kernels do not read each other's results, so that each has cores of its own where there are enough;
-between stages every core waits for all others.
+between stages every core waits for all others. Products on cube cores share launches side by side.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..codegen import HEAD, KernelClass, Text
 
-__all__ = ["MOST_CLASSES", "SharedLaunch", "share_launch"]
+__all__ = ["MOST_CLASSES", "SharedLaunch", "share_launch", "share_products"]
 
 MOST_CLASSES = 8
 """Different kernels that one launch holds at most: more are more text than time saved."""
@@ -68,6 +68,38 @@ def share_launch(
             body("// What follows takes the memory from which this one may still be copying.")
             body("PipeBarrier<PIPE_ALL>();")
             body("}")
+    source = _source(name, "__aicore__", parameters, classes, body)
+    packed = (struct.pack("=II", first, count or widest) for first, count in shares)
+    return SharedLaunch(source, widest, tuple(packed))
+
+
+def share_products(name: str, products: Sequence[tuple[KernelClass, int]]) -> SharedLaunch:
+    """Return one kernel of cube cores that does the work of several products.
+
+    Args:
+        name: of its entry point.
+        products: classes, each with the number of its cores; they do not read each other's results.
+    """
+    spaces: dict[tuple[str, str], str] = {}
+    body, classes, parameters = Text(), Text(), []
+    packed: list[bytes] = []
+    begin = 0
+    for at, (kernel, count) in enumerate(products):
+        space = _space(classes, spaces, kernel, of_cube=True)
+        addresses = [f"x{at}_{index}" for index in range(len(kernel.parameters))]
+        parameters += [f"GM_ADDR {each}" for each in addresses]
+        parameters += [f"{space}::{kernel.struct} tiling{at}", f"Cores cores{at}"]
+        body(f"if (cores{at}.Has(block)) {{")
+        body(f"{space}::{kernel.class_name} op;")
+        body(f"op.Init({', '.join(addresses)}, tiling{at}, cores{at});")
+        body("op.Process();")
+        body("}")
+        packed.append(struct.pack("=II", begin, count))
+        begin += count
+    return SharedLaunch(_source(name, "__cube__", parameters, classes, body), begin, tuple(packed))
+
+
+def _source(name: str, mode: str, parameters: Sequence[str], classes: Text, body: Text) -> str:
     out = Text()
     out.all(
         [
@@ -85,17 +117,21 @@ def share_launch(
         ]
     )
     out.extend(classes)
-    out(f'extern "C" __global__ __aicore__ void {name}({", ".join(parameters)})')
+    out(f'extern "C" __global__ {mode} void {name}({", ".join(parameters)})')
     out("{")
     out("const int64_t block = GetBlockIdx();")
     out.extend(body)
     out("}")
-    source = HEAD + out.render(with_lines=True, file=f"{name}.cpp")
-    packed = (struct.pack("=II", first, count or widest) for first, count in shares)
-    return SharedLaunch(source, widest, tuple(packed))
+    return HEAD + out.render(with_lines=True, file=f"{name}.cpp")
 
 
-def _space(classes: Text, spaces: dict[tuple[str, str], str], kernel: KernelClass) -> str:
+def _space(
+    classes: Text,
+    spaces: dict[tuple[str, str], str],
+    kernel: KernelClass,
+    *,
+    of_cube: bool = False,
+) -> str:
     """Return the namespace of a class, written where no kernel before has the same one."""
     key = (kernel.declaration.render(), kernel.definition.render(with_lines=True))
     if key not in spaces:
@@ -103,7 +139,11 @@ def _space(classes: Text, spaces: dict[tuple[str, str], str], kernel: KernelClas
         classes(f"namespace {spaces[key]} {{")
         classes.extend(kernel.declaration)
         own = kernel.definition
-        if not kernel.takes_all:
+        if of_cube:
+            for words, others in _OF_CUBE.items():
+                member = words.replace("STRUCT", kernel.struct)
+                own = own.with_each(member, others.replace("STRUCT", kernel.struct))
+        elif not kernel.takes_all:
             own = own.with_words(_BLOCK, "").with_words("& given)", _GIVEN)
         classes.extend(own)
         classes("}")
@@ -112,3 +152,11 @@ def _space(classes: Text, spaces: dict[tuple[str, str], str], kernel: KernelClas
 
 
 _GIVEN = "& given, int64_t block)"
+_OF_CUBE = {
+    "GetBlockIdx()": "(GetBlockIdx() - own.first)",
+    "GetBlockNum()": "own.count",
+    "& given)": "& given, const Cores& cores)",
+    "tiling = given;": "tiling = given; own = cores;",
+    "STRUCT tiling;": "STRUCT tiling; Cores own;",
+}
+"""What a product's class says where it has all cores of a launch, and where it has some."""
