@@ -13,6 +13,7 @@ import opkit
 from opkit.cli.apart import KERNEL_COMMANDS
 from opkit.cli.commands import COMMANDS
 from opkit.cli.console import run_program
+from opkit.cli.help_text import narrow_help
 from opkit.errors import UsageError
 
 __all__ = ["COMMANDS", "LazyGroup", "group", "main"]
@@ -31,7 +32,7 @@ class LazyGroup(click.Group):
         command = module.command
         if not isinstance(command, click.Command):
             raise TypeError(f"{module.__name__}.command is not a click command")
-        return command
+        return narrow_help(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -64,6 +65,9 @@ def group(ctx: click.Context) -> None:
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+
+
+narrow_help(group)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

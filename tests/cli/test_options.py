@@ -42,3 +42,12 @@ def test_a_list_of_candidates_that_is_no_text_is_an_error_of_usage(
     arguments = ["judge", "--task", "none.json", "--batch", str(tmp_path / "list")]
     assert run_guarded(group, arguments) == 2
     assert "is no text in UTF-8: byte 0 is 0xff" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_help_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for name, command in all_commands(group, ""):
+        context = command.context_class(command, info_name=f"opkit {name}".strip())
+        lines = command.get_help(context).splitlines()
+        assert max(map(len, lines)) <= columns, name
