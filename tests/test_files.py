@@ -113,6 +113,8 @@ HOW_WRITTEN = {
     # Lines are added behind what is there: nothing takes the path's place.
     "compat build --resume": "appended",
     "tune --state": "appended",
+    # A database: what is no regular file is refused.
+    "dash --history": "database",
     # Read.
     "gen --from-opdef": "read",
 }

@@ -15,6 +15,7 @@ from opkit.errors import SetupError
 
 if TYPE_CHECKING:
     from opkit.service.client import Client, ServiceAnswer
+    from opkit.service.dash_history import DashLimits
     from opkit.service.dash_server import run_dash
     from opkit.service.deployment import Deployment
     from opkit.service.http import make_app
@@ -30,6 +31,7 @@ __all__ = [
     "Answer",
     "Attempt",
     "Client",
+    "DashLimits",
     "Deployment",
     "OperatorSettings",
     "Revision",
@@ -48,6 +50,7 @@ __all__ = [
 
 _HOMES = {
     "client": ("Client", "ServiceAnswer"),
+    "dash_history": ("DashLimits",),
     "dash_server": ("run_dash",),
     "deployment": ("Deployment",),
     "http": ("make_app",),

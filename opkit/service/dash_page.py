@@ -18,8 +18,12 @@ PAGE_HEADERS = {
 """What goes out with pages: they load nothing, and nobody frames them."""
 
 
-def dash_page(state: object = None) -> str:
-    """Return the page; it asks /api/state each second, unless it is given a state to show."""
+def dash_page(state: object = None, history: object = None) -> str:
+    """Return the page; it asks /api/state each second, unless it is given a state to show, and
+    /api/history where that is looked at, unless it is given one."""
     shared = page_parts()
-    data = {"state": state, "timeline": shared.timeline, "timelineScript": shared.script}
+    data = {
+        **{"state": state, "history": history},
+        **{"timeline": shared.timeline, "timelineScript": shared.script},
+    }
     return render_template("pages/dash.html.jinja", {"data": data})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import time
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
@@ -13,11 +15,13 @@ import numpy as np
 import pytest
 
 from opkit.errors import UsageError
-from opkit.service import Client, make_app
+from opkit.service import Client, DashLimits, make_app
 from opkit.service.dash_files import DashFiles, read_dash_file
+from opkit.service.dash_history import History
 from opkit.service.dash_page import dash_page
 from opkit.service.dash_server import make_dash
 
+NOW = float(int(time.time()))
 X = np.arange(4, dtype=np.float32)
 
 PROFILE = {
@@ -168,6 +172,104 @@ def test_a_service_that_does_not_answer_is_said_so(serve: Callable[[Any], str]) 
     assert "http://127.0.0.1:1 does not answer" in state["problem"]
 
 
+def reported(answers: int, failures: int, **version: Any) -> dict[str, Any]:
+    """A service's report as far as its history reads it."""
+    figures = {"answers": answers, "failures": {"fault": failures} if failures else {}}
+    row = {"version": "v1", "problem": "", "breaker": "closed", "breaker_reason": ""}
+    row |= {"p99_us": 900.0, "memory_bytes": 3 << 20, **figures, **version}
+    reference = {"answers": 0, "failures": {}, "available": True, "ready": True, "problem": ""}
+    return {"operators": [{"operator": "twice", "versions": [row], "reference": reference}]}
+
+
+def test_figures_are_kept_over_time_and_over_restarts(tmp_path: Path, folder: Path) -> None:
+    database = tmp_path / "history.sqlite"
+    files = DashFiles((folder / "profile.json", folder / "test.json"))
+    history = History(database)
+    for second, answers in ((0, 10), (2, 15), (10, 60)):
+        service = reported(answers, 0)
+        history.note({"service": service, "files": files.read(), "problem": ""}, NOW + second)
+    history.close()
+    found = {row["name"]: row for row in History(database).series()}
+    assert found["profile.json: modelled time"]["values"] == (2.5,)
+    assert found["profile.json: modelled time"]["unit"] == "us"
+    assert found["test.json: cases that do not pass"]["values"] == (1,)
+    # What is asked for every second is kept each five.
+    assert found["twice: p99 latency"]["times"] == (NOW, NOW + 10)
+    assert found["twice: answers a second"]["values"] == (5.0,)
+    assert found["twice: memory of the workers"]["values"] == (3.0, 3.0)
+
+
+def test_old_points_go_and_many_are_joined_by_their_largest() -> None:
+    history = History()
+    for second in range(0, 50_000, 10):
+        report = reported(second, 0, p99_us=1e6 if second == 25_000 else 5.0)
+        history.note({"service": report, "files": [], "problem": ""}, NOW + second)
+    (row,) = (row for row in history.series() if row["name"] == "twice: p99 latency")
+    assert 300 < len(row["values"]) <= 401
+    assert sorted(set(row["values"])) == [5.0, 1e6]
+    history.note({"service": reported(0, 0), "files": [], "problem": ""}, NOW + 3e6)
+    assert {len(row["times"]) for row in history.series()} == {1}
+
+
+def test_what_deserves_a_look_is_an_alert(folder: Path) -> None:
+    files, history = DashFiles((folder,)), History()
+    limits = DashLimits(slower_percent=10, failures_percent=1)
+
+    def alerts(report: dict[str, Any] | None = None, problem: str = "", at: float = 0) -> list[str]:
+        state = {"service": report, "files": files.read(), "problem": problem}
+        history.note(state, NOW + at)
+        return [alert["text"] for alert in history.alerts(state, limits)]
+
+    assert alerts() == ["check.json: 1 findings", "test.json: cases of gelu fail"]
+    (folder / "check.json").unlink()
+    (folder / "test.json").write_text(json.dumps({**TEST, "passed": True}))
+    assert alerts() == []
+    (folder / "profile.json").write_text(json.dumps({**PROFILE, "task_us": 2.7}))
+    assert alerts() == []
+    (folder / "profile.json").write_text(json.dumps({**PROFILE, "task_us": 3.24}))
+    assert alerts() == ["profile.json: 2.7 us became 3.24 us, 20 % more"]
+    (folder / "profile.json").unlink()
+    assert alerts(problem="nobody answers") == ["nobody answers"]
+    assert alerts(reported(100, 0)) == []
+    assert alerts(reported(198, 2), at=10) == ["twice: 2 % of the calls fail"]
+    assert alerts(reported(298, 2), at=20) == []
+    out = reported(300, 2, breaker="open", breaker_reason="3 wrong results")
+    assert alerts(out, at=30) == ["twice v1 is out: 3 wrong results"]
+
+
+def test_a_file_that_is_no_history_is_refused_and_left_alone(tmp_path: Path) -> None:
+    other = tmp_path / "notes.txt"
+    other.write_text("no database, and longer than a header of one has to be: " * 9)
+    before = other.read_bytes()
+    with pytest.raises(UsageError, match="keeps no history"):
+        make_dash([], history=other)
+    assert other.read_bytes() == before
+    os.mkfifo(tmp_path / "pipe")
+    for path in (Path("/dev/null"), tmp_path / "pipe", tmp_path):
+        with pytest.raises(UsageError, match="no regular file"):
+            make_dash([], history=path)
+
+
+def test_the_history_is_served_and_kept_while_no_page_is_open(
+    serve: Callable[[Any], str], folder: Path, tmp_path: Path
+) -> None:
+    database = tmp_path / "history.sqlite"
+    with Client(serve(make_dash([folder], history=database))) as client:
+        wait_until(lambda: client.get("/api/history"))
+        names = [row["name"] for row in client.get("/api/history")]
+        alerts = client.get("/api/state")["alerts"]
+    assert "profile.json: modelled time" in names
+    assert {alert["level"] for alert in alerts} == {"bad"}
+    assert database.stat().st_size > 0
+
+
+def wait_until(holds: Callable[[], Any], seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 def test_the_page_needs_nothing_from_anywhere() -> None:
     page = dash_page()
     assert not re.search(r"""(src|href)\s*=\s*["']?(http|//)|@import|url\(""", page)
@@ -182,14 +284,18 @@ def some_state(open_service: Callable[..., Any], folder: Path) -> dict[str, Any]
         service.call("twice", [X])
     service.call("twice", [X], version="v2")
     service.settle()
-    return {"service": service.report(), "files": DashFiles((folder,)).read(), "problem": ""}
+    state = {"service": service.report(), "files": DashFiles((folder,)).read(), "problem": ""}
+    history = History()
+    history.note(state)
+    return {**state, "alerts": history.alerts(state, DashLimits()), "series": history.series()}
 
 
 LOOK = """
 window.opkitLook = () => {
   const found = {};
   const files = [0, 1, 2, 3, 4].map((index) => `file/${index}`);
-  for (const view of ["operators", "operator/twice", "events", "files", ...files]) {
+  const views = ["operators", "operator/twice", "events", "files", "alerts/", "history/week"];
+  for (const view of [...views, ...files]) {
     location.hash = view;
     window.dispatchEvent(new HashChangeEvent("hashchange"));
     const isDrawn = window.opkitTimeline && !document.getElementById("drawing").hidden;
@@ -197,6 +303,7 @@ window.opkitLook = () => {
       text: document.getElementById("content").textContent,
       wide: document.documentElement.scrollWidth - window.innerWidth,
       focus: document.activeElement.id,
+      charts: document.querySelectorAll("#charts:not([hidden]) canvas").length,
       timeline: isDrawn ? window.opkitTimeline.rows() : 0,
     };
   }
@@ -231,7 +338,8 @@ def test_every_view_works_in_a_browser(
     width: int,
     dark: bool,
 ) -> None:
-    page = dash_page(some_state(open_service, folder))
+    state = some_state(open_service, folder)
+    page = dash_page(state, state["series"])
     look = open_page(page, width=width, dark=dark, script=LOOK)
     found = look["extra"]
     assert "twice" in found["operators"]["text"]
@@ -245,6 +353,8 @@ def test_every_view_works_in_a_browser(
         "not decided",
     ):
         assert text in detail
+    assert found["history/week"]["charts"] == len(state["series"]) >= 5
+    assert "check.json: 1 findings" in found["alerts/"]["text"]
     assert "breaker_open" in found["events"]["text"]
     assert "check.json" in found["files"]["text"]
     # Findings are text, whatever they say.

@@ -4,8 +4,8 @@
   const parts = JSON.parse(document.getElementById("opkit-dash-data").textContent);
   const content = document.getElementById("content"), nav = document.getElementById("nav");
   const live = document.getElementById("live"), pause = document.getElementById("pause");
-  const drawing = document.getElementById("drawing");
-  const KEPT = 120, PERIOD_MS = 1000;
+  const drawing = document.getElementById("drawing"), charts = document.getElementById("charts"), bell = document.getElementById("alerts");
+  const KEPT = 120, PERIOD_MS = 1000, HISTORY_MS = 5000, HOURS = {hour: 1, day: 24, week: 168, "30 days": 720};
   let state = null, drawn = "", paused = false;
   const past = new Map();
 
@@ -135,6 +135,15 @@
       const rest = (e) => Object.entries(e).filter(([k]) => !["time", "level", "event", "operator", "version"].includes(k)).map(([k, v]) => `${k}: ${typeof v === "object" ? JSON.stringify(v) : v}`).join("; ");
       return [h("h2", {}, "Events"), rows.length ? table(["time", "event", "operator", "version", "what"], rows.map((e) => [clock(e.time), e.level === "info" ? e.event : tone("warn", e.event), e.operator || "", e.version || "", rest(e).slice(0, 400)])) : h("p", {}, "Nothing has happened yet.")];
     },
+    alerts() {
+      const rows = state.alerts || [];
+      return [h("h2", {}, "Alerts"), rows.length ? table(["", "what"], rows.map((a) => [tone(a.level, a.level === "bad" ? "look" : "note"), link(a.view, a.text)])) : h("p", {}, "Nothing deserves a look.")];
+    },
+    history(wanted) {
+      const spans = Object.keys(HOURS).map((name) => h("a", {href: `#history/${name}`, ...(name === (wanted || "day") ? {"aria-current": "true"} : {})}, name));
+      return [h("h2", {}, "History"), h("p", {class: "spans"}, "the last ", spans.flatMap((a, i) => i ? [" · ", a] : [a])),
+        history && history.length ? null : h("p", {}, "Nothing has been seen yet.")];
+    },
     files() {
       const what = (f) => f.problem ? tone("bad", f.problem) : f.kind === "profile" || f.kind === "trace" ? `${f.kernel}: ${time(f.task_us)} modelled` : f.kind === "test" ? (f.passed ? tone("good", "passed") : tone("bad", "failed")) :
         f.kind === "check" ? (f.clean ? tone("good", "clean") : tone("bad", `${f.findings.length} findings`)) : "";
@@ -178,13 +187,57 @@
     drawing.append(data, script);
   }
 
+  // One chart a series, all with one time axis; points of what was seen, joined where it is dense.
+  let history = parts.history, asked = 0, plots = [], titled = "";
+  function draw(view) {
+    const isWanted = view[0] === "history";
+    charts.hidden = !isWanted;
+    if (!isWanted) return;
+    if (!parts.state && Date.now() - asked > HISTORY_MS) {
+      asked = Date.now();
+      fetch("api/history").then((answer) => answer.json()).then((found) => { history = found; show(); }).catch(() => {});
+    }
+    const last = Date.now() / 1000, first = last - 3600 * (HOURS[view[1]] || HOURS.day);
+    const names = (history || []).map((s) => `${s.name} ${charts.clientWidth}`).join("\n");
+    if (charts.dataset.names !== names) {
+      for (const plot of plots) plot.destroy();
+      charts.replaceChildren();
+      plots = (history || []).map((s) => {
+        const box = document.createElement("div"), title = document.createElement("h3");
+        title.textContent = `${s.name}, ${s.unit}`;
+        box.append(title);
+        charts.append(box);
+        const colour = (name) => getComputedStyle(document.body).getPropertyValue(name).trim(), edge = colour("--edge");
+        const axis = {stroke: colour("--ink"), grid: {stroke: edge, width: 1}, ticks: {stroke: edge, width: 1}};
+        return new uPlot({
+          width: Math.max(200, box.clientWidth), height: 150, cursor: {sync: {key: "history"}},
+          scales: {y: {range: (_, low, high) => [Math.min(0, low), high > 0 ? 1.05 * high : 1]}},
+          axes: [axis, {...axis, size: 60}],
+          series: [{}, {label: s.unit, stroke: colour("--mark"), width: 1.5, points: {show: s.times.length < 60}}],
+        }, [[], []], box);
+      });
+      charts.dataset.names = names;
+    }
+    (history || []).forEach((s, i) => {
+      plots[i].setData([s.times, s.values], false);
+      plots[i].setScale("x", {min: first, max: last});
+    });
+  }
+
   function show() {
     const view = decodeURIComponent(location.hash.slice(1)).split("/"), name = Object.hasOwn(views, view[0]) ? view[0] : state.service || !state.files.length ? "operators" : "files";
     const at = (to, text) => h("a", {href: `#${to}`, ...(to === view.join("/") || (to === name && view.length < 2) ? {"aria-current": "page"} : {})}, text);
     const operators = state.service ? state.service.operators.map((o) => at(`operator/${o.operator}`, o.operator)) : [];
-    patch(nav, [at("operators", "operators"), ...operators, at("events", "events"), at("files", `files (${state.files.length})`)]);
+    patch(nav, [at("operators", "operators"), ...operators, at("events", "events"), at("history", "history"), at("files", `files (${state.files.length})`)]);
     patch(content, views[name](view.slice(1).join("/")).flat(9).filter(Boolean));
     timeline([name, ...view.slice(1)]);
+    draw([name, ...view.slice(1)]);
+    const alerts = state.alerts || [], bad = alerts.filter((a) => a.level === "bad").length;
+    bell.hidden = !alerts.length;
+    bell.textContent = `${alerts.length} alert${alerts.length === 1 ? "" : "s"}`;
+    bell.className = bad ? "bad" : "warn";
+    const title = bad ? `(${bad}) opkit` : "opkit";
+    if (title !== titled) document.title = titled = title;
   }
 
   async function ask() {
@@ -214,6 +267,8 @@
   window.addEventListener("keydown", (event) => {
     if (event.key === "p" && !event.ctrlKey && !event.metaKey && !event.altKey && !/INPUT|SELECT|TEXTAREA/.test(event.target.tagName)) toggle();
   });
+  window.addEventListener("resize", () => { if (state && !charts.hidden) show(); });
+  window.addEventListener("opkit-theme", () => { charts.dataset.names = ""; if (state) show(); });
   window.addEventListener("hashchange", () => { if (state) show(); content.focus(); });
   if (parts.state) { state = parts.state; remember(); show(); } else ask();
 })();
