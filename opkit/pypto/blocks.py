@@ -5,6 +5,7 @@ The block is traced once, where it stands; `pypto.runtime` runs what was traced 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -73,7 +74,7 @@ class Block:
         """Run the block on NumPy arrays or torch tensors, and write its results to them.
 
         Raises:
-            GraphError: they are not as many as the block's tensors, or of other shapes or types;
+            GraphError: they are not as many as the block's tensors, or of other sizes or types;
                 or the block writes to none of its tensors.
         """
         if self.program is None:
@@ -89,17 +90,23 @@ class Block:
             )
         for number, (declared, given) in enumerate(zip(self.tensors.values(), data, strict=True)):
             wanted = (tuple(map(int, declared.shape)), declared.dtype)
-            if kind_of(given) != wanted:
+            extents, dtype = kind_of(given)
+            if dtype != wanted[1] or math.prod(extents) != math.prod(wanted[0]):
                 raise GraphError(
                     f"{self.name}: tensor {number + 1} was declared as {wanted[1]}"
-                    f" {list(wanted[0])}, and the data are {kind_of(given)[1]}"
-                    f" {list(kind_of(given)[0])}",
+                    f" {list(wanted[0])}, and the data are {dtype} {list(extents)}",
                     location=here(),
                 )
         by_name = dict(zip(self.tensors, data, strict=True))
-        results = run_program(self.program, {name: array_of(a) for name, a in by_name.items()})
+        # As many elements lie in the same order, whatever axes the data have.
+        arrays = {
+            name: array_of(a).reshape(tuple(map(int, self.tensors[name].shape)))
+            for name, a in by_name.items()
+        }
+        results = run_program(self.program, arrays)
         for name, output in self.program.written.items():
-            copy_to(by_name[name], results[output])
+            target = by_name[name]
+            copy_to(target, results[output].reshape(kind_of(target)[0]))
         check_goldens(by_name, options_of("verify"))
 
 

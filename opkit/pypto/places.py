@@ -68,7 +68,7 @@ def _within(x: Traced, shape: Sequence[int], axis: int | None, what: str) -> Tra
 
 
 def _gather(x: Traced, dim: int, index: Traced) -> Traced:
-    axis = dim % x.ndim
+    axis, index = dim % x.ndim, _there(index)
     part = _within(x, index.shape, axis, "gather")
     return part.apply("take_along", _numbers(index), axis=axis)
 

@@ -94,6 +94,26 @@ for _name in (
     setattr(SymbolicScalar, f"__{_name}__", _scalar_result(f"__{_name}__"))
 
 
+class Extents(tuple[int, ...]):
+    """The shape of a tensor: to programs of the public project a list, and equal to one."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return tuple.__eq__(self, tuple(other) if isinstance(other, list) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+    def __add__(self, other: Any) -> Any:
+        return [*self, *other] if isinstance(other, list) else tuple.__add__(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return [*other, *self] if isinstance(other, list) else NotImplemented
+
+
 def numbers(extents: tuple[int, ...]) -> tuple[int, ...]:
     """Return extents as programs see them."""
-    return tuple(SymbolicScalar(extent) for extent in extents)
+    return Extents(SymbolicScalar(extent) for extent in extents)

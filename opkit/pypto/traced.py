@@ -459,6 +459,18 @@ class Traced:
     def __ge__(self, other: Operand) -> Traced:
         return self.apply("greater_equal", other)
 
+    def __eq__(self, other: object) -> Any:
+        return self._compared("equal", other, NotImplemented)
+
+    def __ne__(self, other: object) -> Any:
+        return self._compared("not_equal", other, NotImplemented)
+
+    def _compared(self, operator: str, other: object, otherwise: Any) -> Any:
+        """Return the comparison with a tensor or a number; of what else, `otherwise`."""
+        if isinstance(other, Element):
+            other = other.value
+        return self.apply(operator, other) if isinstance(other, Traced | int | float) else otherwise
+
     __hash__ = object.__hash__
 
     # What a value that is not there yet cannot do
@@ -515,15 +527,17 @@ def _until(
 ) -> tuple[Box, tuple[int, ...]]:
     """Return a part whose open slices end where a tile does: writing to them is `assemble`.
 
-    `out[i * 4:, 0:] = tile` has an offset and no end; `out[:]` has no offset.
+    `out[i * 4:, 0:] = tile` has an offset and no end, as `out[i * 4:, :]`; `out[:]` has no offset.
     """
     named = [axis for axis, key in enumerate(keys) if isinstance(key, slice)]
-    if len(given) != len(named):
+    slices = [key for key in keys if isinstance(key, slice)]
+    has_offset = any(key.start is not None and key.stop is None for key in slices)
+    if len(given) != len(named) or not has_offset:
         return box, shape
     places, extents = list(box), list(shape)
     for at, (axis, extent) in enumerate(zip(named, given, strict=True)):
         key = keys[axis]
-        is_open = isinstance(key, slice) and key.start is not None and key.stop is None
+        is_open = isinstance(key, slice) and key.stop is None
         if is_open and extent < extents[at]:
             start = places[axis][0]
             places[axis], extents[at] = (start, start + extent), extent

@@ -37,6 +37,10 @@ def test_a_block_runs_on_data_in_the_order_of_its_tensors() -> None:
     runtime._device_run_once_data_from_host(given, result)
     runtime._device_fini()
     np.testing.assert_array_equal(result, 2 * kept)
+    # As many elements are the tensor's, whatever axes the data have.
+    flat = np.zeros(140, np.float32)
+    runtime._device_run_once_data_from_host(given.reshape(2, 70), flat)
+    np.testing.assert_array_equal(flat, 2 * kept.reshape(-1))
     # What is moved to a part of a tensor used to be written to the tensor: the input changed.
     np.testing.assert_array_equal(given, kept)
     assert block.program is not None and block.program.runs_in == "kernels"

@@ -57,20 +57,22 @@ def test_a_partial_product_is_of_what_is_there() -> None:
 
 def test_slices_without_an_end_are_assembled() -> None:
     @pypto.jit
-    def tiles(x, row, out, lines, solid):
+    def tiles(x, row, out, lines, solid, wide):
         for i in pypto.loop(2):
             pypto.set_vec_tile_shapes(1, 1, 2, 2, 4)
             out[i * 4 :, 0:] = pypto.view(x, [4, 8], [i * 4, 0]) + 1.0
+            wide[i * 4 :, :] = pypto.view(x, [4, 8], [i * 4, 0])
             lines[i * 8 :] = row
             solid[i, 2 * i :, :] = pypto.view(x, [2, 8], [i, 0])
 
     x, row = array(12, 8), array(8)
-    out, lines, solid = np.zeros((12, 8)), np.zeros(24), np.zeros((2, 6, 8))
-    results = [each.astype(np.float32) for each in (out, lines, solid)]
+    out, lines, solid, wide = (np.zeros(shape) for shape in ((12, 8), 24, (2, 6, 8), (9, 20)))
+    results = [each.astype(np.float32) for each in (out, lines, solid, wide)]
     tiles(x, row, *results)
+    wide[:8, :8] = x[:8]
     out[:8], lines[:8], lines[8:16] = x[:8] + np.float32(1), row, row
     solid[0, :2], solid[1, 2:4] = x[:2], x[1:3]
-    for found, expected in zip(results, (out, lines, solid), strict=True):
+    for found, expected in zip(results, (out, lines, solid, wide), strict=True):
         np.testing.assert_array_equal(found, expected)
 
     @pypto.jit
@@ -316,6 +318,26 @@ def test_goldens_are_compared_where_verification_is_on(recwarn: Any) -> None:
         pypto.set_verify_golden_data([x, y, out], [None, None, wrong])
         program(x, y, out)
     assert not recwarn.list
+
+
+def test_equal_compares_elements_and_shapes_are_lists_too() -> None:
+    @pypto.jit
+    def program(x, y, same, other):
+        assert x.shape == [2, 8] and x.shape == (2, 8) and x.shape != [8, 2]
+        assert x.shape + [1] == [2, 8, 1] and [3] + x.shape == [3, 2, 8]  # noqa: RUF005
+        # It was Python's own, which compares places: no element was equal.
+        same[:] = x == 0.5
+        other[:] = x != y
+        assert (x == None) is False  # noqa: E711
+
+    x = array(2, 8)
+    x[0, 3] = 0.5
+    y = x.copy()
+    y[1, 2] = 7
+    same, other = np.zeros((2, 2, 8), np.bool_)
+    program(x, y, same, other)
+    np.testing.assert_array_equal(same, x == 0.5)
+    np.testing.assert_array_equal(other, x != y)
 
 
 def test_rows_of_a_paged_cache() -> None:
