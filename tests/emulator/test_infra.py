@@ -264,7 +264,14 @@ def test_small_helpers(compile_kernel) -> None:
       static_assert(TOTAL_UB_SIZE == 192 * 1024 && ONE_BLK_FLOAT_NUM == 8);
       out.SetValue(0, DivCeil(7, 2) + AlignUp(33, 32) + CeilDiv(1, 8) + Ceil(17, 8));
       out.SetValue(1, Std::max(3, int64_t{4}) + Std::min(1.5f, 2));
-      out.SetValue(2, likely(1) + unlikely(0));
+      int64_t kind = likely(1) + unlikely(0);
+      if ASCEND_IS_AIV {
+        if ASCEND_IS_NOT_AIC kind += 0;
+      }
+      if ASCEND_IS_NOT_AIV {
+        kind += 100;
+      }
+      out.SetValue(2, kind);
       out.SetValue(3, GetTaskRation());
       LocalTensor<float> wide(TPosition::VECCALC, 64, 32);
       LocalTensor<half> narrow;

@@ -62,3 +62,5 @@ using AscendC::GetSysWorkSpacePtr;
 
 #define ASCEND_IS_AIV (!::opkit::core_variables().is_cube)
 #define ASCEND_IS_AIC (::opkit::core_variables().is_cube)
+#define ASCEND_IS_NOT_AIV (::opkit::core_variables().is_cube)
+#define ASCEND_IS_NOT_AIC (!::opkit::core_variables().is_cube)
