@@ -239,6 +239,24 @@ def test_a_whole_number_may_be_either_neighbour_of_a_tie_and_no_other() -> None:
     assert excused(127, -62, usual + 1)[1:] == [False, False]
 
 
+@pytest.mark.parametrize(("low", "ties"), [(-150.0, True), (-100.0, True), (-80.0, False)])
+def test_what_float32_does_not_tell_apart_may_be_in_either_order(low: float, ties: bool) -> None:
+    # A router's probabilities underflow: each expert beyond is as likely as any other.
+    def places(inputs: list[np.ndarray]) -> tuple[np.ndarray]:
+        return (np.argsort(-np.exp(inputs[0]), kind="stable"),)
+
+    x = np.array([0.0, 2 * low, low])
+    (allowed,) = allowance(Evaluation(places, (x,), False, {}))
+    int32 = find_dtype("int32")
+    assert int32 is not None
+
+    def excused(*values: int) -> list[bool]:
+        return allowed.excused(np.array(values), np.arange(3), int32, 0.0).tolist()
+
+    assert excused(0, 1, 2) == ([True] * 3 if ties else [False] * 3)
+    assert excused(1, 0, 1)[:2] == [False, False]
+
+
 def test_a_golden_that_is_not_traced_still_has_the_condition_of_its_inputs() -> None:
     def lists(inputs: list[np.ndarray]) -> tuple[np.ndarray]:
         (x,) = inputs

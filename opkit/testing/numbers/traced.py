@@ -8,7 +8,8 @@ that no other way to compute it avoids:
     term       a result of rational arithmetic (+ - * / of inputs and numbers) that enters a sum:
                polynomials at their roots
     sum        what is added up over an axis: long sums, and sums whose true value is 0
-    decision   a computed value that is rounded to a whole number, compared, or asked for its sign
+    decision   a computed value that is rounded to a whole number, compared, or asked for its sign;
+               computed values that are put in order, where float32 holds several of them as one
     tie        two values that are compared, one of them computed: roundings may make them equal
 
 Results of other functions are not among them: 1 - tanh(x)**2 is what a formula may say and a kernel
@@ -64,6 +65,8 @@ _MOVES = {
     *(np.expand_dims, np.squeeze, np.swapaxes, np.moveaxis, np.clip, np.take, np.repeat, np.tile),
     *(np.take_along_axis, np.flip, np.roll, np.split, np.pad, np.select),
 }
+# Functions that put elements in order, or find the place of the first.
+_ORDERINGS = {np.argsort, np.sort, np.argmax, np.argmin, np.argpartition, np.partition}
 _PRODUCTS = {np.dot, np.einsum, np.tensordot, np.inner, np.outer, np.vdot}
 # Made of ufuncs and methods, which are traced one by one.
 _COMPOSED = {
@@ -138,6 +141,10 @@ class Traced(np.ndarray[Any, Any]):
         tracer = _active[-1] if _active else Tracer()
         form = function, _names(tracer, arguments), _names(tracer, tuple(sorted(keywords.items())))
         plain = _plain(arguments)
+        if function in _ORDERINGS and _role(arguments[0]) is Role.OTHER:
+            step = tracer.step_at("decision", form)
+            if step and plain[0].dtype.kind == "f":
+                plain = (_in_single_precision(plain[0], flushes=step < 0), *plain[1:])
         named = {name: _plain(value) for name, value in keywords.items()}
         result = function(*plain, **named)
         if function in _PRODUCTS:
@@ -303,6 +310,15 @@ def _perturbed(
         if step:
             moved[number] = value * (1.0 + step)
     return moved
+
+
+def _in_single_precision(values: Any, *, flushes: bool) -> Any:
+    """Return values as float32 holds them; without subnormal numbers, which some cores lack."""
+    with np.errstate(all="ignore"):
+        single = np.asarray(values, np.float32)
+    if flushes:
+        single = np.where(np.abs(single) < np.finfo(np.float32).tiny, np.float32(0.0), single)
+    return single.astype(values.dtype)
 
 
 def _are_near(value: Any, other: Any, step: float) -> Any:
