@@ -144,6 +144,29 @@ def _kind(candidate: Path) -> str:
     return "is a Python file, of which opkit judge makes no operator"
 
 
+def _launching_file(candidate: Path) -> Path | None:
+    """Return the first source that launches a kernel; None where a folder has operators' host
+    code, or no such source."""
+    found: Path | None = None
+    for above, folders, names in os.walk(candidate):
+        folders[:] = sorted(name for name in folders if name not in _LEFT_OUT)
+        if "op_host" in folders:
+            return None
+        for name in sorted(names):
+            file = Path(above, name)
+            is_source = file.suffix in _SOURCES and file.is_file() and not file.is_symlink()
+            if found is not None or not is_source or file.stat().st_size > _MOST_SOURCE_BYTES:
+                continue
+            if _LAUNCH.search(file.read_text(encoding="utf-8", errors="replace")):
+                found = file.relative_to(candidate)
+    return found
+
+
+_SOURCES = (".asc", ".cce", ".cpp", ".cc", ".h", ".hpp")
+_MOST_SOURCE_BYTES = 1 << 20
+_LAUNCH = re.compile(r"\w\s*<<<[^;]*>>>\s*\(")
+
+
 def _help(candidate: Path) -> str:
     if candidate.suffix == ".whl":
         return "give the folder of the project that it was built of"
@@ -161,6 +184,13 @@ def candidate_files(candidate: Path) -> Iterator[tuple[str, bytes]]:
     """
     if not candidate.is_dir():
         raise UsageError(f"{candidate}: {_kind(candidate)}", help=_help(candidate))
+    launching = _launching_file(candidate)
+    if launching is not None:
+        raise UsageError(
+            f"{candidate}: is a direct-launch project, {launching} launches its kernel itself:"
+            " it has no host code to choose tiles and types by",
+            help=_help(candidate),
+        )
     size, count = 0, 0
     for above, folders, names in os.walk(candidate):
         folders[:] = sorted(

@@ -249,3 +249,9 @@ def test_a_size_that_is_none_is_an_error_of_usage(
     code, _, said = run(capsys, program, "--explain", "--size", *size.split())
     assert code == 2
     assert message in said
+
+
+def test_a_folder_is_no_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, said = run(capsys, str(tmp_path))
+    assert code == 2
+    assert "is a folder, expected a Python file" in said

@@ -95,3 +95,14 @@ def test_what_is_no_project_is_refused_by_its_name(
         list(candidate_files(tmp_path / name))
     assert caught.value.help is not None
     assert "project" in caught.value.help
+
+
+def test_a_direct_launch_project_is_refused_by_its_name(tmp_path: Path) -> None:
+    # It was built as a project, and judged as one that does not compile.
+    source = tmp_path / "csrc" / "add.cpp"
+    source.parent.mkdir()
+    source.write_text("void run(void* s) { add<<<8, nullptr, s>>>(x, y); }\n")
+    with pytest.raises(UsageError, match=r"direct-launch project, csrc/add\.cpp"):
+        list(candidate_files(tmp_path))
+    (tmp_path / "csrc" / "op_host").mkdir()
+    assert [name for name, _ in candidate_files(tmp_path)] == ["csrc/add.cpp"]

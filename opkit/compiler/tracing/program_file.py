@@ -33,6 +33,11 @@ def load_program(path: Path, function: str | None = None) -> Graph:
         SetupError: it imports what is not installed.
         GraphError: the file does not run, or the function cannot be traced; at the line.
     """
+    if path.is_dir():
+        raise UsageError(
+            f"{path} is a folder, expected a Python file with a function of tensors",
+            help='of a program of torch: torch.compile(backend="opkit"), or opkit.graph.build',
+        )
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
     try:
