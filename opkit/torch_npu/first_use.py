@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import functools
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
-__all__ = ["load_before_first_use", "restore"]
+__all__ = ["StandIn", "load_before_first_use", "restore"]
 
 _NAMES = ("Stream", "Event", "Generator")
 _LAYOUTS = ("coo", "compressed", "csr", "csc", "bsr", "bsc")
@@ -30,20 +30,21 @@ _ALWAYS: tuple[tuple[Any, str], ...] = (
 _put_back: list[Callable[[], None]] = []
 
 
-class _LoadsFirst:
-    """A class of torch, whose calls for the device load its library; then the class itself is back.
+class StandIn:
+    """What stands for a class of torch, whose calls are changed before the class has them.
 
     It can be asked `isinstance`, subclassed and written in annotations, as the class can.
     """
 
-    def __init__(self, real: type, load: Callable[[], object]) -> None:
+    def __init__(
+        self, real: Any, change: Callable[..., tuple[Sequence[Any], dict[str, Any]]]
+    ) -> None:
         self._real = real
-        self._load = load
+        self._change = change
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if any(_names_device(value) for value in (*args, *kwargs.values())):
-            self._load()
-        return self._real(*args, **kwargs)
+        args_, kwargs_ = self._change(*args, **kwargs)
+        return self._real(*args_, **kwargs_)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
@@ -62,6 +63,18 @@ class _LoadsFirst:
 
     def __ror__(self, other: Any) -> Any:
         return typing.Union[other, self._real]  # noqa: UP007 - of values
+
+
+class _LoadsFirst(StandIn):
+    """A class of torch, whose calls for the device load its library; then the class is back."""
+
+    def __init__(self, real: type, load: Callable[[], object]) -> None:
+        def change(*args: Any, **kwargs: Any) -> tuple[Sequence[Any], dict[str, Any]]:
+            if any(_names_device(value) for value in (*args, *kwargs.values())):
+                load()
+            return args, kwargs
+
+        super().__init__(real, change)
 
 
 def _names_device(value: object) -> bool:

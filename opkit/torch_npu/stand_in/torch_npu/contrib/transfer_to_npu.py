@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch.utils import _device
 
+from opkit.torch_npu.first_use import StandIn
+
 __all__ = ()
 
 _npu = getattr(torch, "npu")  # noqa: B009
@@ -25,10 +27,15 @@ def _renamed(value: Any) -> Any:
     return value
 
 
+def _renamed_all(*args: Any, **kwargs: Any) -> tuple[list[Any], dict[str, Any]]:
+    return [*map(_renamed, args)], {key: _renamed(value) for key, value in kwargs.items()}
+
+
 def _led(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*map(_renamed, args), **{k: _renamed(v) for k, v in kwargs.items()})
+        args_, kwargs_ = _renamed_all(*args, **kwargs)
+        return function(*args_, **kwargs_)
 
     return call
 
@@ -38,7 +45,8 @@ def _led_class(real: type) -> type:
 
     class Leading(type):
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            return real(*map(_renamed, args), **{k: _renamed(v) for k, v in kwargs.items()})
+            args_, kwargs_ = _renamed_all(*args, **kwargs)
+            return real(*args_, **kwargs_)
 
         def __instancecheck__(cls, value: object) -> bool:
             return isinstance(value, real)
@@ -77,6 +85,11 @@ for _class in (torch.Tensor, torch.nn.Module):
 torch.Tensor.is_cuda = property(lambda tensor: tensor.device.type in ("cuda", "npu"))  # type: ignore[assignment]
 for _name in ("device", "Generator"):
     setattr(torch, _name, _led_class(getattr(torch, _name)))
+
+
+# PyTorch's own modules make classes of these.
+for _name in ("Event", "Stream"):
+    setattr(torch, _name, StandIn(getattr(torch, _name), _renamed_all))
 for _module in (torch.cuda, torch.cuda.memory, torch.cuda.random):
     for _name in _npu.__all__:
         if _name != "amp" and hasattr(_module, _name):
