@@ -31,13 +31,16 @@ __aicore__ inline TCubeTiling tiling_of(const MatmulPlan& p) {
   return t;
 }
 
+// Rows of 65536 elements and more are read too.
+constexpr MatmulConfig kAnyRow = GetNormalConfig(true);
+
 template <typename T, typename Result>
 __aicore__ inline void multiply(GM_ADDR a, GM_ADDR b, GM_ADDR c, const MatmulPlan& p) {
   using A = MatmulType<TPosition::GM, CubeFormat::ND, T, true>;
   using C = MatmulType<TPosition::GM, CubeFormat::ND, Result>;
   const TCubeTiling tiling = tiling_of(p);
   TPipe pipe;
-  Matmul<A, A, C, C> mm;
+  Matmul<A, A, C, C, kAnyRow> mm;
   REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &tiling);
   const int64_t rows = (p.m + p.single_m - 1) / p.single_m;
   const int64_t columns = (p.n + p.single_n - 1) / p.single_n;

@@ -1,7 +1,9 @@
 // Operators that other operators of the device make up: those are what is counted.
 #include <ATen/ExpandUtils.h>
 #include <ATen/WrapDimUtils.h>
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/clamp_min.h>
 #include <ATen/ops/count_nonzero.h>
 #include <ATen/ops/cumsum.h>
@@ -13,6 +15,7 @@
 #include <ATen/ops/index_add.h>
 #include <ATen/ops/index_put.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/linspace.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/mul.h>
@@ -21,9 +24,13 @@
 #include <ATen/ops/nonzero.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/pow.h>
 #include <ATen/ops/remainder.h>
+#include <ATen/ops/round.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/scatter.h>
 #include <ATen/ops/scatter_add.h>
+#include <ATen/ops/scatter_reduce.h>
 #include <ATen/ops/sort.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/sum.h>
@@ -33,6 +40,8 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/DeviceGuard.h>
+
+#include <cmath>
 
 #include "natives.h"
 #include "special.h"
@@ -56,9 +65,10 @@ int64_t count_of_mask(const at::Tensor& mask) { return at::count_nonzero(mask, a
 const char* nonzero(const OperatorHandle&, Stack* stack) {
   const at::Tensor x = tensor_at(*stack, 1, 0);
   if (!on_device(x) || !kind_of(x.scalar_type())) return kNoType;
-  if (x.dim() == 0 || x.numel() == 0) return "no element to choose from";
   if (x.numel() > kWholeLimit) return kTooManyWhole;
   const c10::DeviceGuard guard(x.device());
+  if (x.numel() == 0) return give_composed(stack, 1, empty({0, x.dim()}, at::kLong));
+  if (x.dim() == 0) return give_composed(stack, 1, empty({at::ne(x, 0).item<bool>() ? 1 : 0, 0}, at::kLong));
   const at::Tensor mask = at::ne(packed(x), 0).view({-1});
   const int64_t count = count_of_mask(mask);
   const at::Tensor out = empty({count, x.dim()}, at::kLong);
@@ -169,6 +179,59 @@ const char* index_add_scaled(const OperatorHandle&, Stack* stack) {
   return give_composed(stack, kArguments, out);
 }
 
+/// index_reduce.out(self, dim, index, source, reduce, include_self, out): means and extremes.
+const char* index_reduce(const OperatorHandle&, Stack* stack) {
+  constexpr size_t kArguments = 7;
+  const auto line = [](const at::Tensor& x) { return x.dim() == 0 ? x.unsqueeze(0) : x; };
+  const at::Tensor self = line(tensor_at(*stack, kArguments, 0)), source = line(tensor_at(*stack, kArguments, 3));
+  const at::Tensor index = line(tensor_at(*stack, kArguments, 2)), out = tensor_at(*stack, kArguments, 6);
+  const std::string kind(value_at(*stack, kArguments, 4).toStringRef());
+  if (kind == "prod") return "a product at each place";
+  if (!on_device(self) || !on_device(source) || !on_device(index) || self.scalar_type() == at::kBool ||
+      source.scalar_type() != self.scalar_type() || out.scalar_type() != self.scalar_type() || source.numel() == 0 ||
+      source.dim() != self.dim()) {
+    return kLayout;
+  }
+  const int64_t dim = at::maybe_wrap_dim(value_at(*stack, kArguments, 1).toInt(), self.dim());
+  Sizes sizes(self.dim(), 1);
+  sizes[dim] = index.numel();
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    if (source.size(d) != (d == dim ? index.numel() : self.size(d))) return kSizes;
+  }
+  const c10::DeviceGuard guard(self.device());
+  const at::Tensor places = index.to(at::kLong).view(sizes).expand(source.sizes());
+  const bool includes_self = value_at(*stack, kArguments, 5).toBool();
+  const at::Tensor made = at::scatter_reduce(self, dim, places, source, kind, includes_self);
+  return give_into(stack, kArguments, made.view(out.sizes()), out);
+}
+
+/// addbmm(self, batch1, batch2, beta, alpha): the batch is one more dim that products are summed over.
+const char* add_batches(const OperatorHandle&, Stack* stack) {
+  const at::Tensor self = tensor_at(*stack, 5, 0), a = tensor_at(*stack, 5, 1), b = tensor_at(*stack, 5, 2);
+  // In half types the CPU rounds behind each product.
+  if (!on_device(self) || !on_device(a) || !on_device(b) || a.scalar_type() != at::kFloat || a.dim() != 3 ||
+      b.dim() != 3 || a.size(0) != b.size(0) || a.size(2) != b.size(1) || a.scalar_type() != b.scalar_type() ||
+      self.scalar_type() != a.scalar_type()) {
+    return kLayout;
+  }
+  const c10::DeviceGuard guard(self.device());
+  const at::Tensor rows = a.transpose(0, 1).reshape({a.size(1), a.size(0) * a.size(2)});
+  const at::Tensor columns = b.reshape({b.size(0) * b.size(1), b.size(2)});
+  return give_composed(
+      stack, 5, at::addmm(self, rows, columns, value_at(*stack, 5, 3).toScalar(), value_at(*stack, 5, 4).toScalar()));
+}
+
+/// dot(self, tensor) and vdot of nothing
+const char* dot_of_none(const OperatorHandle&, Stack* stack) {
+  const at::Tensor a = tensor_at(*stack, 2, 0), b = tensor_at(*stack, 2, 1);
+  if (!on_device(a) || a.device() != b.device() || a.dim() != 1 || a.numel() != 0 || a.sizes() != b.sizes() ||
+      a.scalar_type() != b.scalar_type() || !kind_of(a.scalar_type())) {
+    return kLayout;
+  }
+  const c10::DeviceGuard guard(a.device());
+  return give_composed(stack, 2, at::zeros({}, a.options()));
+}
+
 /// dot(self, tensor) of whole numbers
 const char* dot_whole(const OperatorHandle&, Stack* stack) {
   const at::Tensor a = tensor_at(*stack, 2, 0), b = tensor_at(*stack, 2, 1);
@@ -201,12 +264,13 @@ const char* triangle_places(bool is_upper, const OperatorHandle&, Stack* stack) 
   const int64_t rows = value_at(*stack, kArguments, 0).toInt(), columns = value_at(*stack, kArguments, 1).toInt();
   const int64_t offset = value_at(*stack, kArguments, 2).toInt();
   const IValue &type = value_at(*stack, kArguments, 3), &device = value_at(*stack, kArguments, 5);
-  if (rows <= 0 || columns <= 0) return "no element to choose from";
-  if (rows > kWholeLimit || columns > kWholeLimit / rows) return kTooManyWhole;
+  if (rows < 0 || columns < 0) return "sizes below 0";
+  if (rows > kWholeLimit || columns > kWholeLimit || columns * rows > kWholeLimit) return kTooManyWhole;
   const at::ScalarType wanted = type.isNone() ? at::kLong : type.toScalarType();
   if (wanted != at::kLong && wanted != at::kInt) return kNoType;
   if (device.isNone()) return "no device is named";
   const c10::OptionalDeviceGuard guard(device.toDevice());
+  if (rows * columns == 0) return give_composed(stack, kArguments, empty({2, 0}, wanted));
   const at::Tensor all = at::ones({rows, columns}, at::TensorOptions().device(device.toDevice()).dtype(at::kFloat));
   const at::Tensor places = at::nonzero(is_upper ? at::triu(all, offset) : at::tril(all, offset));
   return give_composed(stack, kArguments, places.t().contiguous().to(wanted));
@@ -259,6 +323,88 @@ const char* weight_norm_backward(const OperatorHandle&, Stack* stack) {
   return give_composed(stack, 5, dv.to(v.scalar_type()), dg.to(g.scalar_type()));
 }
 
+// ---- slopes by channel, decimals, powers
+
+/// _prelu_kernel_backward(grad_output, self, weight) -> (grad_self, grad_weight), both of self's sizes
+const char* prelu_backward(const OperatorHandle&, Stack* stack) {
+  const at::Tensor grad = tensor_at(*stack, 3, 0), x = tensor_at(*stack, 3, 1), weight = tensor_at(*stack, 3, 2);
+  if (!on_device(grad) || !on_device(x) || !on_device(weight) || !is_float_kind(x) || x.numel() == 0 || x.dim() > 6 ||
+      weight.scalar_type() != x.scalar_type() || grad.scalar_type() != x.scalar_type()) {
+    return kLayout;
+  }
+  const c10::DeviceGuard guard(x.device());
+  const at::Tensor slope = packed(weight.expand(x.sizes())), g = packed(grad.expand(x.sizes())), given = packed(x);
+  const at::Tensor by_self = empty(x.sizes(), x.scalar_type()), by_weight = empty(x.sizes(), x.scalar_type());
+  constexpr const char* kOp = "aten::_prelu_kernel_backward";
+  const char* reason = run_formula(kOp, "select(x > 0, g, w * g)", x.sizes(), {{"x", given}, {"g", g}, {"w", slope}},
+                                   {{"y", by_self}}, {});
+  if (reason == nullptr) {
+    reason = run_formula(kOp, "select(x > 0, 0, x * g)", x.sizes(), {{"x", given}, {"g", g}}, {{"y", by_weight}}, {});
+  }
+  return reason != nullptr ? reason : give_composed(stack, 3, by_self, by_weight);
+}
+
+/// glu.out(self, dim, out): the first half times the second's sigmoid
+const char* glu(const OperatorHandle&, Stack* stack) {
+  const at::Tensor x = tensor_at(*stack, 3, 0), out = tensor_at(*stack, 3, 2);
+  if (!on_device(x) || !is_float_kind(x) || x.dim() == 0 || x.dim() > 6 || x.numel() == 0) return kNoType;
+  const int64_t dim = at::maybe_wrap_dim(value_at(*stack, 3, 1).toInt(), x.dim()), half = x.size(dim) / 2;
+  if (x.size(dim) % 2 != 0 || out.scalar_type() != x.scalar_type()) return kSizes;
+  const c10::DeviceGuard guard(x.device());
+  const at::Tensor a = packed(x.narrow(dim, 0, half)), b = packed(x.narrow(dim, half, half));
+  const at::Tensor made = empty(a.sizes(), x.scalar_type());
+  const char* reason = run_formula("aten::glu", "a * sigmoid(b)", a.sizes(), {{"a", a}, {"b", b}}, {{"y", made}}, {});
+  return reason != nullptr ? reason : give_into(stack, 3, made, out);
+}
+
+/// glu_backward(grad_output, self, dim)
+const char* glu_backward(const OperatorHandle&, Stack* stack) {
+  const at::Tensor grad = tensor_at(*stack, 3, 0), x = tensor_at(*stack, 3, 1);
+  if (!on_device(x) || !on_device(grad) || !is_float_kind(x) || x.dim() == 0 || x.dim() > 6 || x.numel() == 0 ||
+      grad.scalar_type() != x.scalar_type()) {
+    return kNoType;
+  }
+  const int64_t dim = at::maybe_wrap_dim(value_at(*stack, 3, 2).toInt(), x.dim()), half = x.size(dim) / 2;
+  const c10::DeviceGuard guard(x.device());
+  const at::Tensor a = packed(x.narrow(dim, 0, half)), b = packed(x.narrow(dim, half, half)), g = packed(grad);
+  if (x.size(dim) % 2 != 0 || g.sizes() != a.sizes()) return kSizes;
+  const at::Tensor by_a = empty(a.sizes(), x.scalar_type()), by_b = empty(a.sizes(), x.scalar_type());
+  const char* reason =
+      run_formula("aten::glu_backward", "g * sigmoid(b)", a.sizes(), {{"g", g}, {"b", b}}, {{"y", by_a}}, {});
+  if (reason == nullptr) {
+    reason = run_formula("aten::glu_backward", "s = sigmoid(b); g * a * s * (1 - s)", a.sizes(),
+                         {{"g", g}, {"a", a}, {"b", b}}, {{"y", by_b}}, {});
+  }
+  return reason != nullptr ? reason : give_composed(stack, 3, at::cat({by_a, by_b}, dim));
+}
+
+/// round.decimals_out(self, decimals, out); the type rounds each step, as on the CPU.
+const char* round_decimals(const OperatorHandle&, Stack* stack) {
+  const at::Tensor x = tensor_at(*stack, 3, 0), out = tensor_at(*stack, 3, 2);
+  const int64_t decimals = value_at(*stack, 3, 1).toInt();
+  if (!on_device(x) || !on_device(out) || !is_float_kind(x) || x.scalar_type() != out.scalar_type()) return kNoType;
+  if (std::abs(decimals) > 30) return "so many decimals";
+  const c10::DeviceGuard guard(x.device());
+  if (x.numel() == 0) return give_into(stack, 3, x, out);
+  const at::Scalar ten = std::pow(10.0, static_cast<double>(std::abs(decimals)));
+  const at::Tensor made = decimals < 0 ? at::mul(at::round(at::div(x, at::scalar_tensor(ten, x.options()))), ten)
+                                       : at::div(at::round(at::mul(x, ten)), at::scalar_tensor(ten, x.options()));
+  return give_into(stack, 3, made, out);
+}
+
+/// logspace.out(start, end, steps, base, out)
+const char* logspace(const OperatorHandle&, Stack* stack) {
+  const at::Tensor out = tensor_at(*stack, 5, 4);
+  const at::Scalar start = value_at(*stack, 5, 0).toScalar(), end = value_at(*stack, 5, 1).toScalar();
+  const int64_t steps = value_at(*stack, 5, 2).toInt();
+  if (!on_device(out) || !is_float_kind(out) || start.isComplex() || end.isComplex()) return kNoType;
+  if (steps < 0) return kSizes;
+  const c10::DeviceGuard guard(out.device());
+  if (steps == 0) return give_composed(stack, 5, out.resize_({0}));
+  const at::Tensor exponents = at::linspace(start, end, steps, out.options().dtype(at::kFloat));
+  return give_into(stack, 5, at::pow(at::Scalar(value_at(*stack, 5, 3).toDouble()), exponents), out);
+}
+
 // ---- numbers in tensors
 
 /// fill_.Tensor(self, value): the number is one for all elements.
@@ -299,7 +445,16 @@ void add_composed() {
                [=](const OperatorHandle& of, Stack* stack) { return triangle_places(is_upper, of, stack); });
   }
   add_composed_behind("aten::index_add.out", index_add_scaled);
+  add_native("addbmm", "composed", add_batches);
+  add_native("index_reduce.out", "composed", index_reduce);
+  add_native("_prelu_kernel_backward", "composed", prelu_backward);
+  add_native("round.decimals_out", "composed", round_decimals);
+  add_native("logspace.out", "composed", logspace);
+  add_native("glu.out", "composed", glu);
+  add_native("glu_backward", "composed", glu_backward);
   add_composed_behind("aten::dot", dot_whole);
+  add_composed_behind("aten::vdot", dot_whole);
+  for (const char* op : {"aten::dot", "aten::vdot"}) add_kernel({op, "composed", -2, "", std::nullopt, dot_of_none});
   for (const size_t count : {2, 3}) {
     add_native(count == 2 ? "eye.out" : "eye.m_out", "composed",
                [=](const OperatorHandle&, Stack* stack) { return eye(count, stack); });

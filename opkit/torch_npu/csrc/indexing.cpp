@@ -1,7 +1,8 @@
 // Operators that pick places by tensors of numbers, or by strides that run backwards: gather, index, scatter, flip.
-#include <ATen/MemoryOverlap.h>
 #include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/WrapDimUtils.h>
+#include <ATen/ops/nonzero.h>
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
@@ -120,13 +121,38 @@ struct Indexed {
   c10::SmallVector<Pick, 4> picks;
 };
 
-const char* index_space(const at::Tensor& table, const IValue& given, Indexed& space) {
-  std::vector<std::optional<at::Tensor>> indices;
-  if (given.isOptionalTensorList()) {
-    indices = given.toOptionalTensorVector();
-  } else {
-    for (const at::Tensor& tensor : given.toTensorVector()) indices.emplace_back(tensor);
+using Indices = std::vector<std::optional<at::Tensor>>;
+
+Indices indices_of(const IValue& given) {
+  if (given.isOptionalTensorList()) return given.toOptionalTensorVector();
+  Indices indices;
+  for (const at::Tensor& tensor : given.toTensorVector()) indices.emplace_back(tensor);
+  return indices;
+}
+
+/// Masks as the numbers of their places, one tensor for each of their dims; as they are where they do not fit.
+Indices without_masks(const at::Tensor& table, const Indices& given) {
+  Indices made;
+  for (const auto& index : given) {
+    const bool is_mask = index.has_value() && index->defined() && on_device(*index) && index->dim() > 0 &&
+                         (index->scalar_type() == at::kBool || index->scalar_type() == at::kByte);
+    if (!is_mask) {
+      made.push_back(index);
+      continue;
+    }
+    const auto first = static_cast<int64_t>(made.size());
+    if (first + index->dim() > table.dim()) return given;
+    for (int64_t d = 0; d < index->dim(); ++d) {
+      if (index->size(d) != table.size(first + d)) return given;
+    }
+    const at::Tensor places = at::nonzero(*index);
+    for (int64_t d = 0; d < index->dim(); ++d) made.emplace_back(packed(places.select(1, d)));
   }
+  return made;
+}
+
+const char* index_space(const at::Tensor& table, const IValue& given, Indexed& space) {
+  const Indices indices = without_masks(table, indices_of(given));
   if (static_cast<int64_t>(indices.size()) > table.dim()) return kLayout;
   Sizes common;
   int64_t first = -1, last = -1, count = 0;
@@ -200,6 +226,7 @@ const char* index_made(const OperatorHandle&, Stack* stack) {
   Indexed space;
   if (const char* reason = index_space(self, value_at(*stack, 2, 1), space)) return reason;
   const at::Tensor out = empty(space.sizes, self.scalar_type());
+  if (out.numel() == 0 && kind_of(self.scalar_type())) return give(stack, 2, out);
   const char* reason = move_by_index("aten::index", ElementsPlan::kGather, self, 0, space.sizes, space.table_strides,
                                      out, out.strides(), space.picks);
   return reason != nullptr ? reason : give(stack, 2, out);
@@ -207,12 +234,7 @@ const char* index_made(const OperatorHandle&, Stack* stack) {
 
 /// The mask, where it is all that picks places; undefined else.
 at::Tensor only_mask(const IValue& indices) {
-  std::vector<std::optional<at::Tensor>> given;
-  if (indices.isOptionalTensorList()) {
-    given = indices.toOptionalTensorVector();
-  } else {
-    for (const at::Tensor& tensor : indices.toTensorVector()) given.emplace_back(tensor);
-  }
+  const Indices given = indices_of(indices);
   const bool is_one = given.size() == 1 && given[0].has_value() && given[0]->defined();
   return is_one && given[0]->scalar_type() == at::kBool && on_device(*given[0]) ? *given[0] : at::Tensor();
 }
@@ -236,20 +258,26 @@ const char* put_by_mask(const at::Tensor& self, const at::Tensor& mask, const at
 
 /// _index_put_impl_(self, indices, values, accumulate, unsafe)
 const char* index_put(const OperatorHandle&, Stack* stack) {
-  const at::Tensor self = tensor_at(*stack, 5, 0), values = tensor_at(*stack, 5, 2);
+  const at::Tensor self = tensor_at(*stack, 5, 0);
+  at::Tensor values = tensor_at(*stack, 5, 2);
   const c10::DeviceGuard guard(self.device());
+  if (values.device().is_cpu() && values.dim() == 0 && values.scalar_type() == self.scalar_type() &&
+      kind_of(values.scalar_type())) {
+    values = values.to(self.device());
+  }
   const at::Tensor mask = only_mask(value_at(*stack, 5, 1));
   if (mask.defined() && mask.dim() <= self.dim() && on_device(values) && values.numel() == 1 &&
       values.scalar_type() == self.scalar_type() && !value_at(*stack, 5, 3).toBool()) {
     const char* reason = put_by_mask(self, mask, values);
     return reason != nullptr ? reason : give(stack, 5, self);
   }
-  if (!on_device(values) || self.scalar_type() != values.scalar_type() || values.numel() == 0) return kLayout;
+  if (!on_device(values) || self.scalar_type() != values.scalar_type()) return kLayout;
   if (may_overlap(self, values)) return "source and target overlap";
   Indexed space;
   if (const char* reason = index_space(self, value_at(*stack, 5, 1), space)) return reason;
   const int64_t shift = static_cast<int64_t>(space.sizes.size()) - values.dim();
   if (shift < 0) return kLayout;
+  if (product_of(space.sizes) == 0 && at::is_expandable_to(values.sizes(), space.sizes)) return give(stack, 5, self);
   Sizes strides(space.sizes.size(), 0);
   for (int64_t d = 0; d < values.dim(); ++d) {
     if (values.size(d) == 1) continue;
@@ -261,6 +289,9 @@ const char* index_put(const OperatorHandle&, Stack* stack) {
                                      strides, space.picks);
   return reason != nullptr ? reason : give(stack, 5, self);
 }
+
+/// A number as a line of one.
+at::Tensor as_line(const at::Tensor& tensor) { return tensor.dim() == 0 ? view_of(tensor, {1}, {1}) : tensor; }
 
 /// Whole slices of a table by numbers along one dim; `plain` has the table's dims, that one as long as the numbers.
 const char* slices(const char* op, uint32_t action, const at::Tensor& table, int64_t given_dim,
@@ -292,15 +323,16 @@ const char* index_select(const OperatorHandle&, Stack* stack) {
 
 /// index_add.out(self, dim, index, source, alpha, out) and index_copy.out(self, dim, index, source, out)
 const char* index_add(const char* op, uint32_t action, size_t arguments, Stack* stack) {
-  const at::Tensor self = tensor_at(*stack, arguments, 0), source = tensor_at(*stack, arguments, 3);
-  const at::Tensor numbers = tensor_at(*stack, arguments, 2), out = tensor_at(*stack, arguments, arguments - 1);
+  const at::Tensor given = tensor_at(*stack, arguments, arguments - 1), numbers = tensor_at(*stack, arguments, 2);
+  const at::Tensor self = as_line(tensor_at(*stack, arguments, 0)), source = as_line(tensor_at(*stack, arguments, 3));
+  const at::Tensor out = as_line(given);
   const c10::DeviceGuard guard(out.device());
   if (arguments == 6) {
     const at::Scalar alpha = value_at(*stack, arguments, 4).toScalar();
     if (alpha.isComplex() || alpha.toDouble() != 1) return "a factor other than 1";
   }
   if (!on_device(source) || source.dim() != self.dim() || source.scalar_type() != out.scalar_type() ||
-      source.numel() == 0 || out.dim() == 0 || may_overlap(source, out)) {
+      source.numel() == 0 || may_overlap(source, out)) {
     return kLayout;
   }
   const int64_t dim = at::maybe_wrap_dim(value_at(*stack, arguments, 1).toInt(), self.dim());
@@ -311,13 +343,14 @@ const char* index_add(const char* op, uint32_t action, size_t arguments, Stack* 
     return "a number that is no place";
   if (const char* reason = begin_with(self, out)) return reason;
   const char* reason = slices(op, action, out, dim, numbers, source, source.strides());
-  return reason != nullptr ? reason : give(stack, arguments, out);
+  return reason != nullptr ? reason : give(stack, arguments, given);
 }
 
 /// index_fill_.int_Scalar(self, dim, index, value)
 const char* index_fill(const OperatorHandle&, Stack* stack) {
-  const at::Tensor self = tensor_at(*stack, 4, 0);
-  if (!on_device(self) || self.dim() == 0 || self.numel() == 0) return kLayout;
+  const at::Tensor given = tensor_at(*stack, 4, 0);
+  if (!on_device(given) || given.numel() == 0) return kLayout;
+  const at::Tensor self = as_line(given);
   const c10::DeviceGuard guard(self.device());
   const char* reason = nullptr;
   const at::Tensor value = value_of(value_at(*stack, 4, 3).toScalar(), self.scalar_type(), &reason);
@@ -325,7 +358,7 @@ const char* index_fill(const OperatorHandle&, Stack* stack) {
     reason = slices("aten::index_fill_", ElementsPlan::kPut, self, value_at(*stack, 4, 1).toInt(),
                     tensor_at(*stack, 4, 2), value, Sizes(self.dim(), 0));
   }
-  return reason != nullptr ? reason : give(stack, 4, self);
+  return reason != nullptr ? reason : give(stack, 4, given);
 }
 
 /// take(self, index): of the elements in their order.

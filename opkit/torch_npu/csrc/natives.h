@@ -15,6 +15,9 @@ const char* copy_on_device(const at::Tensor& source, const at::Tensor& destinati
 /// where none can.
 const char* convolve(torch::jit::Stack* stack);
 const char* convolve_backward(torch::jit::Stack* stack);
+/// The same over three dims, done by others over two.
+const char* convolve_volume(torch::jit::Stack* stack);
+const char* convolve_volume_backward(torch::jit::Stack* stack);
 
 /// The formula of an element-wise operator over the names of its arguments.
 const char* elementwise_formula(std::string_view op);
@@ -33,5 +36,10 @@ void add_foreach();
 void add_composed();
 void add_resampling();
 void add_bags();
+void add_weighted();
+void add_polynomials();
+void add_ordering();
+void add_folding();
+void add_whole();
 
 }  // namespace opkit::npu

@@ -12,7 +12,8 @@ namespace opkit::npu {
 using OutputCheck = const c10::KernelFunction*;
 OutputCheck output_check(const std::string& op);
 
-/// Refuses what PyTorch refuses, in its words, and gives the tensors their sizes.
-void prepare_outputs(OutputCheck check, const c10::OperatorHandle& op, const c10::Stack& stack);
+/// Refuses what PyTorch refuses, in its words, and gives the tensors their sizes. Whether no result has an element, and
+/// all tensors are on the device: then there is nothing to compute.
+bool prepare_outputs(OutputCheck check, const c10::OperatorHandle& op, const c10::Stack& stack);
 
 }  // namespace opkit::npu

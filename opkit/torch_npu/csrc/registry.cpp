@@ -38,7 +38,7 @@ class Dispatch final : public c10::OperatorKernel {
  public:
   explicit Dispatch(const std::string& op) : id_(opkit_registry_id(op.c_str())), check_(output_check(op)) {}
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, c10::Stack* stack) {
-    if (check_ != nullptr) prepare_outputs(check_, op, *stack);
+    if (check_ != nullptr && prepare_outputs(check_, op, *stack)) return give_outputs(op, stack);
     // A factor of a product, say: kernels take it for a number of the type that they compute in.
     if (has_complex_number(op, *stack)) return run_on_cpu(op, stack, "a complex number");
     const opkit_operator* rows[kMostKernels];
@@ -62,6 +62,17 @@ class Dispatch final : public c10::OperatorKernel {
   }
 
  private:
+  /// The tensors of `out=` as they are.
+  static void give_outputs(const c10::OperatorHandle& op, c10::Stack* stack) {
+    const auto& arguments = op.schema().arguments();
+    const c10::Stack given(stack->end() - static_cast<std::ptrdiff_t>(arguments.size()), stack->end());
+    torch::jit::drop(*stack, arguments.size());
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (arguments[i].is_out()) stack->push_back(given[i]);
+    }
+    count_native(op);
+  }
+
   const uint32_t id_;
   const OutputCheck check_;
 };

@@ -71,12 +71,6 @@ const char* add_lines_up(at::Tensor grad, at::IntArrayRef sizes, int64_t dims, c
   return nullptr;
 }
 
-const char* give_into(Stack* stack, size_t count, const at::Tensor& made, const at::Tensor& out) {
-  if (out.sizes() != made.sizes()) out.resize_(made.sizes());
-  out.copy_(made);
-  return give_composed(stack, count, out);
-}
-
 // ---- paddings
 
 Line padded(int64_t size, int64_t before, int64_t behind, bool reflects) {
@@ -141,7 +135,8 @@ Line nearest(int64_t size, int64_t length, std::optional<double> factor, bool is
                                                         : static_cast<float>(size) / static_cast<float>(length);
   std::vector<int64_t> line(length);
   for (int64_t i = 0; i < length; ++i) {
-    const float at = is_exact ? static_cast<float>((static_cast<double>(i) + 0.5) * scale) : static_cast<float>(i) * scale;
+    const float at =
+        is_exact ? static_cast<float>((static_cast<double>(i) + 0.5) * scale) : static_cast<float>(i) * scale;
     line[i] = std::min(static_cast<int64_t>(std::floor(at)), size - 1);
     if (!is_exact && length == size) line[i] = i;
     if (!is_exact && length == 2 * size) line[i] = i / 2;
@@ -190,10 +185,9 @@ void add_resampling() {
     for (const bool is_exact : {true, false}) {
       const std::string op = (is_exact ? "_upsample_nearest_exact" : "upsample_nearest") + name;
       for (const bool is_backward : {true, false}) {
-        add_native(op + (is_backward ? "_backward.grad_input" : ".out"), "composed",
-                   [=](const OperatorHandle&, Stack* stack) {
-                     return upsample_nearest(is_exact, is_backward, dims, stack);
-                   });
+        add_native(
+            op + (is_backward ? "_backward.grad_input" : ".out"), "composed",
+            [=](const OperatorHandle&, Stack* stack) { return upsample_nearest(is_exact, is_backward, dims, stack); });
       }
     }
   }

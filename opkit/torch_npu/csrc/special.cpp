@@ -286,7 +286,13 @@ const char* copy_or_reason(const at::Tensor& given, const at::Tensor& destinatio
     if (given.size(d) != 1) strides[d + shift] = given.stride(d);
   }
   const at::Tensor source = view_of(given, destination.sizes(), strides);
-  if (may_overlap(source, destination)) return "source and target overlap";
+  if (may_overlap(source, destination)) {
+    // Read whole before it is written.
+    if (!kind_of(source.scalar_type())) return kNoType;
+    const at::Tensor kept = empty(destination.sizes(), source.scalar_type());
+    const char* reason = copy_or_reason(source, kept);
+    return reason != nullptr ? reason : copy_or_reason(kept, destination);
+  }
   const at::ScalarType from = source.scalar_type();
   const at::ScalarType to = destination.scalar_type();
   if (from == to) return move_elements(source, destination);
@@ -348,6 +354,11 @@ void add_special() {
   add_composed();
   add_resampling();
   add_bags();
+  add_weighted();
+  add_polynomials();
+  add_ordering();
+  add_folding();
+  add_whole();
   add_forms();  // behind all others: of those that they leave out
 }
 

@@ -51,6 +51,13 @@ const char* give_composed(Stack* stack, size_t count, Results&&... results) {
   return kDecomposed;
 }
 
+/// The same, with the result in a tensor of the caller's.
+inline const char* give_into(Stack* stack, size_t count, const at::Tensor& made, const at::Tensor& out) {
+  if (out.sizes() != made.sizes()) out.resize_(made.sizes());
+  out.copy_(made);
+  return give_composed(stack, count, out);
+}
+
 inline bool on_device(const at::Tensor& tensor) { return tensor.defined() && tensor.device().type() == kDevice; }
 inline bool is_float_kind(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kHalf ||

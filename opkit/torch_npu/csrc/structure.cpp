@@ -142,6 +142,7 @@ void record_stream(at::Tensor&, c10::Stream) {}
 void convolution(const c10::OperatorHandle&, c10::Stack* stack) {
   static const c10::OperatorHandle named = c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution", "");
   const char* reason = convolve(stack);
+  if (reason != nullptr && convolve_volume(stack) == kDecomposed) return;
   if (reason != nullptr) return run_on_cpu(named, stack, reason);
   count_native(named);
 }
@@ -151,6 +152,7 @@ void convolution_backward(const c10::OperatorHandle&, c10::Stack* stack) {
       c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution_backward", "");
   const char* reason = convolve_backward(stack);
   if (reason == nullptr) return count_native(named);
+  if (convolve_volume_backward(stack) == kDecomposed) return;
   // (grad, input, weight, stride, ...) becomes (grad, input, weight, bias_sizes, stride, ...).
   const size_t first = stack->size() - 10;
   const at::Tensor weight = (*stack)[first + 2].toTensor();

@@ -422,6 +422,7 @@ ROWS: Mapping[str, Row] = {
     },
     "aten.hardtanh.default": _hardtanh,
     "aten.leaky_relu.default": _leaky_relu,
+    "aten._prelu_kernel.default": _leaky_relu,
     "aten.gelu.default": _gelu,
     "aten.sign.default": _sign,
     "aten.sgn.default": _sign,
