@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opkit.schema.attributes import ATTR_SETTERS
-from opkit.schema.axes import axis_names
+from opkit.schema.axes import axis_names, multiple_of
 from opkit.schema.dump import dump
 from opkit.schema.familiar_rules import WRITTEN_OUT, written_out
 from opkit.schema.gradients import gradient_gap
@@ -52,6 +52,7 @@ __all__ = [
     "kernel_symbol",
     "leading_axes",
     "load",
+    "multiple_of",
     "nearest",
     "operator_name",
     "package_name",

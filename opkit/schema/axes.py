@@ -10,7 +10,7 @@ from opkit.schema.json_text import Json, JsonDocument
 from opkit.schema.names import is_reserved
 from opkit.schema.spec import AttrSpec, TensorSpec
 
-__all__ = ["axis_names", "check_axes", "read_axes"]
+__all__ = ["axis_names", "check_axes", "multiple_of", "read_axes"]
 
 _PARTS = (
     ast.BinOp,
@@ -80,6 +80,20 @@ def axis_names(axis: str | int) -> tuple[str, ...]:
     return tuple(found)
 
 
+def multiple_of(axis: str | int) -> tuple[str, int] | None:
+    """Return the name and the number whose product an axis is, as of "2*D"; None for others."""
+    if not isinstance(axis, str) or not axis_names(axis):
+        return None
+    tree = ast.parse(axis, mode="eval").body
+    if not isinstance(tree, ast.BinOp) or not isinstance(tree.op, ast.Mult):
+        return None
+    name, number = tree.left, tree.right
+    if isinstance(name, ast.Constant):
+        name, number = number, name
+    is_product = isinstance(name, ast.Name) and isinstance(number, ast.Constant)
+    return (ast.unparse(name), int(ast.unparse(number))) if is_product else None
+
+
 def check_axes(
     document: JsonDocument,
     pointer: str,
@@ -96,6 +110,8 @@ def check_axes(
     if not any(tensor.axes is not None for tensor in inputs):
         return
     bound = {axis for tensor in inputs for axis in tensor.axes or ()}
+    products = (multiple_of(axis) for axis in bound)
+    bound |= {product[0] for product in products if product is not None and product[1] > 0}
     taken = {tensor.name for tensor in (*inputs, *outputs)} | {attr.name for attr in attrs}
     for index, tensor in enumerate(inputs):
         here = f"{pointer}/input_desc/{index}"
@@ -118,8 +134,8 @@ def check_axes(
                 raise document.error(
                     f'no axis is "{loose[0]}" alone',
                     f"{here}/shape/{axis}",
-                    help=f'give the axis a name of its own, such as "D" for "{name}", and slice it'
-                    " in the formula: x[..., :D // 2], or chunk(x, 2, axis=-1)[0]",
+                    help=f'give the axis a name of its own, such as "D" for "{name}", or let it be'
+                    " a product of one name and one number",
                 )
             if name in taken:
                 raise document.error(

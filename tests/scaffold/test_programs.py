@@ -175,7 +175,7 @@ def test_what_no_kernel_can_be_made_of_is_refused_at_its_place(
     [
         ({"shape": ["M", 0]}, "/input_desc/0/shape/1", "0 is no axis"),
         ({"shape": ["M", "..."]}, "/input_desc/0/shape/1", "'...' is no axis"),
-        ({"shape": ["M", "2*K"]}, "/input_desc/0/shape/1", 'no axis is "K" alone'),
+        ({"shape": ["M", "2*K+1"]}, "/input_desc/0/shape/1", 'no axis is "K" alone'),
         ({"shape": ["M", "M**2"]}, "/input_desc/0/shape/1", "'M**2' is no axis"),
         ({"shape": ["M", "int"]}, "/input_desc/0/shape/1", "reserved word"),
         ({"shape": ["M", "y"]}, "/input_desc/0/shape/1", "name of a tensor"),
@@ -613,3 +613,29 @@ def test_a_product_that_waits_for_no_core_waits_for_its_memory() -> None:
     entry = entry[entry.index("__global__") :]
     assert entry.count("PipeBarrier<PIPE_ALL>();") == 1
     assert "SyncAll" not in entry
+
+
+def test_a_number_times_a_name_gives_the_name_its_value(tmp_path: Path) -> None:
+    entry = {
+        "op": "Gated",
+        "input_desc": [
+            {"name": "x", "type": "float32", "shape": ["N", "2*D"]},
+            {"name": "w", "type": "float32", "shape": ["3*D"]},
+        ],
+        "output_desc": [
+            {"name": "y", "type": "float32", "formula": "x[:, D:] * x[:, :D] * sum(w)"}
+        ],
+    }
+    (spec,) = parse(json.dumps(entry), file=tmp_path / "gated.json")
+    files = {str(path): text for path, text in render([spec], name="gated").items()}
+    host = files["op_host/gated.cpp"]
+    assert "dExtent = xShape.GetDim(1) / 2;" in host
+    # The axis that gives the value is checked like the other: 5 is no 2*D.
+    assert "if (xShape.GetDim(1) != 2 * dExtent) {" in host
+    assert "if (wShape.GetDim(0) != 3 * dExtent) {" in host
+    golden: dict[str, Any] = {}
+    exec(files["gated/golden.py"], golden)
+    x, w = np.arange(12.0).reshape(2, 6), np.ones(9)
+    np.testing.assert_array_equal(golden["gated"](x, w), 9 * x[:, 3:] * x[:, :3])
+    shapes = golden["gated_input_shapes"]((4, 8))
+    assert shapes == {"x": (4, 16), "w": (24,)}

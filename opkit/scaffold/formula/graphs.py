@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opkit import compiler
 from opkit.errors import SpecError, UsageError
-from opkit.schema import OpSpec, free_name
+from opkit.schema import OpSpec, axis_names, free_name
 
 __all__ = ["NUMBERS", "formula_graph_of", "leading_size", "spec_error"]
 
@@ -14,7 +14,8 @@ NUMBERS = ("float", "int", "bool")
 
 def leading_size(spec: OpSpec) -> str:
     """Return what the product of the axes that `...` stands for is called."""
-    names = {str(axis) for tensor in spec.inputs for axis in tensor.axes or ()}
+    axes = [axis for tensor in spec.inputs for axis in tensor.axes or ()]
+    names = {name for axis in axes for name in axis_names(axis)}
     names |= {tensor.name for tensor in (*spec.inputs, *spec.outputs)}
     return free_name("leading", names | {attr.name for attr in spec.attrs})
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from opkit import compiler
 from opkit.scaffold.formula import NUMBERS, formula_graph_of
-from opkit.schema import OpSpec, free_name
+from opkit.schema import OpSpec, axis_names, free_name
 
 from .gradients import program_backward
 from .lists import case_axes_of
@@ -110,7 +110,8 @@ def _needs_axes(spec: OpSpec, graph: compiler.Graph) -> bool:
     kinds = {compiler.OPERATORS[node.operator].kind for node in graph.nodes}
     if len(ranks) > 1 and kinds & {"reduction", "index", "line"}:
         return True
-    names = {axis for tensor in spec.inputs for axis in tensor.axes or ()}
+    axes = [axis for tensor in spec.inputs for axis in tensor.axes or ()]
+    names = {name for axis in axes for name in axis_names(axis)}
     return any(
         isinstance(node, ast.Name) and node.id in names
         for tensor in spec.outputs

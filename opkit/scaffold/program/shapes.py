@@ -125,11 +125,16 @@ def _symbols(extent: Any) -> frozenset[Any]:
 def _dims(spec: OpSpec, graph: compiler.Graph, index: int, shape: tuple[Any, ...]) -> ShapeRule:
     """Return the rule that says each dimension."""
     places: dict[str, tuple[str, str]] = {}
+    divided: dict[str, tuple[str, str]] = {}
     for given, tensor in zip(spec.inputs, graph.inputs, strict=True):
         for axis, extent in enumerate(tensor.shape):
             text = _axis_text(given, axis)
             if text is not None and not isinstance(extent, int):
                 places.setdefault(str(extent), (tensor.name, text))
+                factor, rest = extent.as_coeff_Mul()
+                if factor.is_Integer and factor > 1 and rest.is_Symbol:
+                    divided.setdefault(str(rest), (tensor.name, f"({text} // {factor})"))
+    places = divided | places
     symbols = [
         str(symbol)
         for extent in shape

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from opkit import compiler
 from opkit.scaffold.formula import leading_size
-from opkit.schema import OpSpec, TensorSpec
+from opkit.schema import OpSpec, TensorSpec, multiple_of
 
 from .lists import input_places, tensor_axes
 from .variants import Variant
@@ -21,7 +21,8 @@ def size_statements(spec: OpSpec, stems: Mapping[str, str]) -> tuple[str, ...]:
     Args:
         stems: what the C++ variables of a tensor start with, by its name.
     """
-    sizes = _Sizes(leading_size(spec))
+    named = {axis for tensor in spec.inputs for axis in tensor.axes or ()}
+    sizes = _Sizes(leading_size(spec), named)
     places = input_places(spec)
     for index, tensor in enumerate(spec.inputs):
         stem = stems[tensor.name]
@@ -65,6 +66,8 @@ class _Sizes:
 
     leading: str
     """What the product of the axes that `...` stands for is called."""
+    named: set[str | int]
+    """Axes as the inputs say them: what is among them is read off an axis of its own."""
     lines: list[str] = field(default_factory=list)
     known: dict[str, str] = field(default_factory=dict)
     """The C++ name of each size that has a value."""
@@ -94,6 +97,9 @@ class _Sizes:
             where = f"along axis {axis - len(axes) if has_leading else axis}"
             value = f"{variable}.GetDim({place})"
             if isinstance(length, str) and not length.isidentifier():
+                product = multiple_of(length)
+                if product is not None and product[0] not in {*self.named, *self.known}:
+                    self._bind(product[0], f"{value} / {product[1]}", name, where)
                 self.computed.append((length, value, name, where))
                 continue
             self._bind(length, value, name, where)

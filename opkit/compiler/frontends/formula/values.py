@@ -8,8 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from opkit.errors import UsageError
+from opkit.schema import axis_names
 
-from ...ir import Attribute, Dimension, computed_dimension, computed_size, evaluate
+from ...ir import Attribute, Dimension, bind_shapes, computed_dimension, computed_size
 from ...ops import joined_arrays, split_array
 from ...passes import in_equal_form
 from ...tracing import TensorSpec
@@ -110,16 +111,10 @@ def _specs(
         lead = [f"leading{at}" for at in range(rest, 0, -1)] if each[:1] == ("...",) else []
         own = [*lead, *(axis for axis in each if axis != "...")]
         shapes[name] = tuple(a if isinstance(a, int) else computed_dimension(a) for a in own)
-    sizes: dict[str, int] = {}
-    for name, shape in shapes.items():
-        for extent, length in zip(shape, arrays[name].shape, strict=False):
-            if not isinstance(extent, int) and extent.is_Symbol:
-                sizes.setdefault(str(extent), length)
+    actual = {name: arrays[name].shape for name in shapes}
     try:
-        wanted = {n: tuple(evaluate(e, sizes) for e in shape) for n, shape in shapes.items()}
+        sizes = bind_shapes(shapes.items(), actual)
     except UsageError:
-        return plain, {}
-    if any(arrays[name].shape != shape for name, shape in wanted.items()):
         return plain, {}
     return [TensorSpec(name, shape, types[name]) for name, shape in shapes.items()], sizes
 
@@ -181,7 +176,8 @@ def shapes_at(
     """
     floors = dict(sizes or {})
     all_axes = [axis for each in axes.values() for axis in each]
-    names = list(dict.fromkeys(a for a in all_axes if isinstance(a, str) and a.isidentifier()))
+    named = [axis for axis in all_axes if axis != "..."]
+    names = list(dict.fromkeys(name for axis in named for name in axis_names(axis)))
     given = (1,) * (len(names) - len(shape)) + tuple(shape)
     leading = tuple(max(least, extent) for extent in given[: len(given) - len(names)])
     found = dict(zip(names, given[len(leading) :], strict=True))
