@@ -27,6 +27,8 @@ __all__ = ["CMAKE_DIR", "find_home", "home_variables"]
 
 CMAKE_DIR = Path(__file__).parents[1] / "emulator" / "cmake"
 _START_OBJECT = "opkit_start.o"
+# For whoever loads libraries while it runs (dlopen, ctypes.CDLL): they are no linker scripts.
+_LOADED = "lib"
 _COMMANDS = {
     "opkit": OPKIT_COMMAND,
     # The compiler of the toolkit; the vendor's other commands are a distribution of their own.
@@ -55,6 +57,7 @@ def find_home(*, cache_dir: Path | None = None) -> Path:
         *(word for name, command in _COMMANDS.items() for word in (name, *command)),
         str(library),
         str(toolkit.include_dir),
+        _LOADED,
         *sorted(COVERED_LIBRARIES),
     ]
     key = hashlib.sha256("\0".join(parts).encode() + start).hexdigest()[:16]
@@ -81,7 +84,7 @@ def home_variables(home: Path, environment: Mapping[str, str]) -> dict[str, str]
     """Return the variables that make `home` the toolkit of a shell with this environment."""
     lists = {
         "PATH": (home / "bin",),
-        "LD_LIBRARY_PATH": (home / "lib64",),
+        "LD_LIBRARY_PATH": (home / _LOADED, home / "lib64"),
         "CMAKE_PREFIX_PATH": (CMAKE_DIR,),
     }
     variables = {name: str(home) for name in ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME")}
@@ -96,7 +99,7 @@ def home_variables(home: Path, environment: Mapping[str, str]) -> dict[str, str]
 
 def _make(made: Path, home: Path, toolkit: Toolkit, library: Path) -> None:
     """Fill `made`, which will be renamed to `home`."""
-    for name in ("bin", "lib64", "opp"):
+    for name in ("bin", _LOADED, "lib64", "opp"):
         (made / name).mkdir(parents=True)
     (made / "include").symlink_to(toolkit.include_dir)
     (made / "lib64" / emulator.LIBRARY_NAME).symlink_to(library)
@@ -106,6 +109,7 @@ def _make(made: Path, home: Path, toolkit: Toolkit, library: Path) -> None:
     script = f'/* opkit */\nINPUT("{start}" "{library}")\n'
     for name in COVERED_LIBRARIES:
         (made / "lib64" / f"lib{name}.so").write_text(script, encoding="utf-8")
+        (made / _LOADED / f"lib{name}.so").symlink_to(library)
     for name, command in _COMMANDS.items():
         launcher = made / "bin" / name
         launcher.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', encoding="utf-8")

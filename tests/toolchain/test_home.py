@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,19 @@ def test_a_program_of_plain_gcc_builds_against_it_and_takes_options(
     assert done.stdout == "Ascend310P3\n"
 
 
+def test_python_loads_the_toolkits_libraries_by_name(home: Path) -> None:
+    # They were linker scripts: "invalid ELF header".
+    code = "import ctypes; print(ctypes.CDLL('libascendcl.so').aclrtGetDeviceCount is not None)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **home_variables(home, os.environ)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "True\n"
+
+
 def test_the_launcher_starts_this_opkit(home: Path, tmp_path: Path) -> None:
     (tmp_path / "opkit").mkdir()
     (tmp_path / "opkit" / "__init__.py").write_text("raise SystemExit('the wrong opkit')")
@@ -85,7 +99,7 @@ def test_variables_go_in_front_of_what_is_there_and_only_once() -> None:
     first = home_variables(home, {"PATH": "/bin", "LD_LIBRARY_PATH": ""})
     assert first["ASCEND_HOME_PATH"] == str(home)
     assert first["PATH"] == f"{home}/bin:/bin"
-    assert first["LD_LIBRARY_PATH"] == f"{home}/lib64"
+    assert first["LD_LIBRARY_PATH"] == f"{home}/lib:{home}/lib64"
     assert home_variables(home, first) == first
 
 
