@@ -210,7 +210,8 @@ def _copy(
         cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]
     ) -> tuple[Any, Sequence[TilingValue]]:
         counts = [each.size for each in operands]
-        if chip is not None:
+        # Copies of many boxes wait for each other's beginnings: more cores hide that.
+        if chip is not None and len(boxes) == 1:
             cores = copy_cores(boxes, size, cores, chip)
         return copy_values(boxes, counts, result.size, size, bits, cores, room, extent_of)
 
