@@ -155,9 +155,10 @@ def _next(x, y, kind: tl.constexpr, least: tl.constexpr):  # type: ignore[no-unt
 @triton.jit
 def nextafter(x, y):  # type: ignore[no-untyped-def]
     """The next float of the first's type towards the second."""
-    if x.dtype.primitive_bitwidth == 16:
-        return _next(x, y, tl.int16, -32767)
-    return _next(x, y, tl.int32, -2147483647)
+    is_half: tl.constexpr = x.dtype.primitive_bitwidth == 16
+    kind: tl.constexpr = tl.int16 if is_half else tl.int32
+    least: tl.constexpr = -32767 if is_half else -2147483647
+    return _next(x, y, kind, least)
 
 
 @triton.jit
