@@ -210,8 +210,9 @@ def _copy(
         cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]
     ) -> tuple[Any, Sequence[TilingValue]]:
         counts = [each.size for each in operands]
-        # Copies of many boxes wait for each other's beginnings: more cores hide that.
-        if chip is not None and len(boxes) == 1:
+        # Of short rows and several parts each copy waits for its beginning: all cores hide that.
+        is_whole = len(boxes) == 1 and not boxes[0].outer and boxes[0].rows[0] == 1
+        if chip is not None and is_whole:
             cores = copy_cores(boxes, size, cores, chip)
         return copy_values(boxes, counts, result.size, size, bits, cores, room, extent_of)
 
