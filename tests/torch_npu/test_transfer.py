@@ -41,6 +41,8 @@ class Later(torch.Event):
 assert issubclass(Later, torch.Event) and torch.Generator("cuda").device.type == "npu"
 from torch.utils._triton import has_triton
 assert not has_triton()
+from torch.distributed.checkpoint.filesystem import _get_available_device_type
+assert _get_available_device_type() == "npu"
 print(z.tolist())
 """
 

@@ -85,8 +85,6 @@ for _class in (torch.Tensor, torch.nn.Module):
 torch.Tensor.is_cuda = property(lambda tensor: tensor.device.type in ("cuda", "npu"))  # type: ignore[assignment]
 for _name in ("device", "Generator"):
     setattr(torch, _name, _led_class(getattr(torch, _name)))
-
-
 # PyTorch's own modules make classes of these.
 for _name in ("Event", "Stream"):
     setattr(torch, _name, StandIn(getattr(torch, _name), _renamed_all))
@@ -95,5 +93,7 @@ for _module in (torch.cuda, torch.cuda.memory, torch.cuda.random):
         if _name != "amp" and hasattr(_module, _name):
             setattr(_module, _name, getattr(_npu, _name))
 
+# What checkpoints ask for the device that tensors come from.
+torch._utils._get_available_device_type = lambda: "npu"
 # A pair, for code that compares it; of no chip of CUDA's.
 torch.cuda.get_device_capability = lambda device=None: (0, 0)
