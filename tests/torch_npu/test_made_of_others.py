@@ -195,6 +195,11 @@ def test_whole_numbers(dtype: torch.dtype) -> None:
         agree(lambda a, c=call: c(a, 1), a)
 
 
+def test_a_shift_sizes_the_tensor_that_it_is_given() -> None:
+    x, by, out = torch.tensor([5]).npu(), torch.tensor([1]).npu(), torch.ones(3).long().npu()
+    assert torch.bitwise_right_shift(x, by, out=out).tolist() == [2]
+
+
 def test_division_by_nothing_is_refused_as_on_the_cpu() -> None:
     a, b = torch.ones(2, dtype=torch.int32).npu(), torch.tensor([1, 0]).int().npu()
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):

@@ -1,5 +1,6 @@
 // Operators of whole numbers that others of them make up.
 #include <ATen/EmptyTensor.h>
+#include <ATen/ExpandUtils.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/any.h>
 #include <ATen/ops/bitwise_and.h>
@@ -40,6 +41,7 @@ const char* read_pair(const at::Tensor& a, const at::Tensor& b, const at::Tensor
     return kNoType;
   if (!is_whole_kind(a.scalar_type()) || !is_whole_kind(b.scalar_type())) return kNoType;
   if (out.numel() == 0 || out.numel() > kWholeLimit) return kTooManyWhole;
+  if (at::infer_size_dimvector(a.sizes(), b.sizes()) != out.sizes()) return "an out tensor of another shape";
   x = packed(a.to(out.device(), at::kLong).expand(out.sizes()));
   y = packed(b.to(out.device(), at::kLong).expand(out.sizes()));
   return nullptr;
