@@ -36,7 +36,7 @@ class Parameter:
 
 
 PARAMETERS = (
-    Parameter(("timing.hbm.bytes_per_second",), 1.6e12, 0.05),
+    Parameter(("timing.hbm.bytes_per_second",), 1.6e12, 0.1),
     Parameter(("timing.hbm.burst_overhead_bytes",), 60, 0.5),
     Parameter(("timing.mte2.bytes_per_cycle",), 38, 0.05),
     Parameter(("timing.mte2.startup_cycles",), 230, 0.1),
@@ -65,7 +65,7 @@ PARAMETERS = (
 
 LIBRARY_PARAMETERS = (
     Parameter(("timing.launch.all_cores_us",), 9.7, 0.2),
-    Parameter(("timing.scalar.wake_cycles",), 50, 1.0),
+    Parameter(("timing.scalar.wake_cycles",), 120, 0.5),
     Parameter(("timing.mte2.partial_block_cycles",), 35, 1.0),
     Parameter(("timing.mte3.partial_block_cycles",), 60, 1.0),
 )

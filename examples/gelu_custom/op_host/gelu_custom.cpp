@@ -24,7 +24,7 @@ uint32_t LaunchGeluCustom(int64_t elementsExtent, int64_t cores, int64_t rounds,
         *tiling = GeluCustomTiling();
         return 1;
     }
-    const int64_t fairCores = std::min<int64_t>(cores, std::max<int64_t>(std::min<int64_t>(static_cast<int64_t>(std::sqrt(static_cast<double>(elementsExtent * 112847 / 183170213))), 121), 1));
+    const int64_t fairCores = std::min<int64_t>(cores, std::max<int64_t>(std::min<int64_t>(static_cast<int64_t>(std::sqrt(static_cast<double>(elementsExtent * 112847 / 181617021))), 120), 1));
     const int64_t used = std::min<int64_t>(fairCores, std::max<int64_t>(DivideUp(elementsExtent, 1024), 1));
     const int64_t coresPerRow = used > 1 ? used : 1;
     const int64_t perCore = DivideUp(elementsExtent, coresPerRow);

@@ -57,7 +57,7 @@ uint32_t LaunchGeluCustomGrad(int64_t rowsExtent, int64_t columnsExtent, int64_t
         *tiling = GeluCustomGradTiling();
         return 1;
     }
-    const int64_t fairCores = std::min<int64_t>(cores, std::max<int64_t>(std::min<int64_t>(static_cast<int64_t>(std::sqrt(static_cast<double>(columnsExtent * rowsExtent * 251736 / 183170213))), 135), 1));
+    const int64_t fairCores = std::min<int64_t>(cores, std::max<int64_t>(std::min<int64_t>(static_cast<int64_t>(std::sqrt(static_cast<double>(columnsExtent * rowsExtent * 251736 / 181617021))), 134), 1));
     const int64_t used = std::min<int64_t>(fairCores, std::max<int64_t>(DivideUp(rowsExtent * columnsExtent, 1024), 1));
     const int64_t coresPerRow = rowsExtent < used ? used / rowsExtent : 1;
     const int64_t perCore = DivideUp(columnsExtent, coresPerRow);
