@@ -14,6 +14,7 @@
 #include "forms.h"
 #include "launch.h"
 #include "natives.h"
+#include "outputs.h"
 #include "registry.h"
 
 namespace opkit::npu {
@@ -41,6 +42,9 @@ double rounded_to(at::ScalarType type, double value) {
 
 /// What PyTorch wraps or refuses, as the operator has it; the CPU does.
 constexpr const char* kNotHeld = "a number that the whole numbers do not have";
+
+/// The formula would compute it; the CPU says in PyTorch's words what is wrong.
+constexpr const char* kRefused = "types that PyTorch refuses";
 
 /// Whether whole numbers of a type hold a number.
 bool holds(at::ScalarType type, double value) {
@@ -193,13 +197,14 @@ class Elementwise {
       out = iter.output(0);
       return nullptr;
     }
-    const char* reason = launch(iter, arguments, device);
+    const bool is_narrower = out.defined() && computes_in_another(iter, arguments);
+    const char* reason = is_narrower ? kRows : launch(iter, arguments, device);
     if (reason == kRows) {
       // Rows whose elements lie apart are put side by side first.
       for (at::Tensor& tensor : tensors) {
         if (tensor.device().type() == kDevice && !tensor.is_contiguous()) tensor = tensor.contiguous();
       }
-      at::Tensor result = out.defined() && !out.is_contiguous() ? at::Tensor() : out;
+      at::Tensor result = out.defined() && (is_narrower || !out.is_contiguous()) ? at::Tensor() : out;
       at::TensorIterator again = iterate(tensors, result);
       reason = launch(again, arguments, device);
       if (reason != nullptr) return reason == kRows ? "elements that do not lie side by side" : reason;
@@ -212,6 +217,19 @@ class Elementwise {
     }
     if (reason == nullptr) out = iter.output(0);
     return reason;
+  }
+
+  /// Whether a given tensor takes what has been rounded, or has wrapped, in a narrower type before: a kernel computes
+  /// in float32 or in 64 bits, and would write that.
+  bool computes_in_another(at::TensorIterator& iter, const c10::IValue* arguments) const {
+    if (typing_ == Typing::masked || typing_ == Typing::select || typing_ == Typing::to_bool) return false;
+    const at::ScalarType common = iter.common_dtype();
+    // Whole numbers with a number that is none are floats, which the iterator does not see.
+    const bool has_real = std::any_of(bound_.numbers.begin(), bound_.numbers.end(),
+                                      [&](size_t position) { return arguments[position].isDouble(); });
+    if (has_real && !at::isFloatingType(common)) return false;
+    return common != iter.output(0).scalar_type() && common != at::kFloat && common != at::kLong &&
+           common != at::kDouble;
   }
 
   /// What the iterator does not know of: the mask's type, and that one number goes where the mask says.
@@ -247,6 +265,7 @@ class Elementwise {
     if (common != at::kDouble && !kind_of(common)) return "the chip has no such data type";
     const bool is_bool_result = out.scalar_type() == at::kBool;
     if (typing_ == Typing::whole_only && has_float) return "remainders of floats";
+    if (typing_ == Typing::bits && has_float) return kRefused;
     if (typing_ == Typing::bits && common != at::kBool && iter.numel() > kWholeLimit) return kTooManyWhole;
     call.is_whole = !has_float && !(is_small && (typing_ == Typing::to_bool || typing_ == Typing::exact ||
                                                  typing_ == Typing::select || typing_ == Typing::masked ||
@@ -386,7 +405,9 @@ void add_rows(const std::string& op, size_t begin, size_t end) {
     const FormulaRow& row = kFormulaRows[i];
     rows.push_back(std::make_shared<Elementwise>(op, row.text_name, row.text_value, kFormulas[i], row.typing));
   }
-  add_native(op, "vector_program", [rows](const c10::OperatorHandle& handle, c10::Stack* stack) {
+  const auto types_taken = std::make_shared<TypesTaken>(kFormulaRows[begin].typing == Typing::to_bool);
+  add_native(op, "vector_program", [rows, types_taken](const c10::OperatorHandle& handle, c10::Stack* stack) {
+    if (!(*types_taken)(handle, *stack)) return kRefused;
     const char* reason = nullptr;
     for (const auto& row : rows) {
       reason = row->serve(handle, stack);

@@ -41,6 +41,7 @@
 #include <ATen/ops/mse_loss_meta_dispatch.h>
 #include <ATen/ops/nll_loss_backward_meta_dispatch.h>
 #include <ATen/ops/nll_loss_forward_meta_dispatch.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/prod_meta_dispatch.h>
 #include <ATen/ops/scatter_add_meta_dispatch.h>
 #include <ATen/ops/scatter_reduce_meta_dispatch.h>
@@ -69,6 +70,7 @@
 #include <ATen/ops/upsample_nearest2d_meta_dispatch.h>
 #include <ATen/ops/upsample_nearest3d_meta_dispatch.h>
 #include <ATen/ops/upsample_trilinear3d_meta_dispatch.h>
+#include <ATen/record_function.h>
 
 #include "device.h"
 
@@ -108,7 +110,73 @@ IValue meta_of(const IValue& value) {
   return value;
 }
 
+/// A tensor of the CPU of one element, which a number in a tensor stays; numbers as 1 of their kind: what PyTorch
+/// refuses of types is asked, not of values.
+IValue smallest_of(const IValue& value) {
+  if (value.isTensor() && value.toTensor().defined()) {
+    const at::Tensor& tensor = value.toTensor();
+    at::Tensor made = at::ones(at::IntArrayRef{1}.slice(0, tensor.dim() > 0 ? 1 : 0), tensor.scalar_type());
+    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) made.unsafeGetTensorImpl()->set_wrapped_number(true);
+    return made;
+  }
+  if (value.isBool()) return true;
+  if (value.isInt()) return 1;
+  if (value.isDouble()) return 1.0;
+  return value;
+}
+
+/// Whether the CPU computes it. What it lacks of half types is no refusal.
+bool is_taken_by_cpu(const c10::OperatorHandle& op, c10::ArrayRef<IValue> arguments, bool has_half) {
+  const at::RecordFunctionGuard unseen(false);
+  c10::Stack seen;
+  for (const IValue& value : arguments) seen.push_back(smallest_of(value));
+  try {
+    op.callBoxed(&seen);
+  } catch (const c10::NotImplementedError&) {
+    return has_half;
+  } catch (const std::exception&) {
+    return false;
+  }
+  return true;
+}
+
+/// Whether all tensors but numbers have one float type.
+bool have_one_float(c10::ArrayRef<IValue> arguments) {
+  at::ScalarType first = at::ScalarType::Undefined;
+  for (const IValue& value : arguments) {
+    if (!value.isTensor() || !value.toTensor().defined()) continue;
+    const at::Tensor& tensor = value.toTensor();
+    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) continue;
+    if (first == at::ScalarType::Undefined) first = tensor.scalar_type();
+    if (tensor.scalar_type() != first || !at::isFloatingType(first)) return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+bool TypesTaken::operator()(const c10::OperatorHandle& op, const c10::Stack& stack) {
+  const auto& schema = op.schema().arguments();
+  const c10::ArrayRef<IValue> arguments(&stack[stack.size() - schema.size()], schema.size());
+  if (have_one_float(arguments) && !(is_truth_ && schema.back().is_out())) return true;
+  std::string types;
+  bool has_half = false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const IValue& value = arguments[i];
+    if (!value.isTensor() || !value.toTensor().defined()) {
+      types += value.isString() ? value.toStringRef() : value.isBool() ? "b" : value.isInt() ? "i" : "-";
+      continue;
+    }
+    const at::Tensor& tensor = value.toTensor();
+    types += static_cast<char>('A' + static_cast<int>(tensor.scalar_type()));
+    types += tensor.unsafeGetTensorImpl()->is_wrapped_number() ? 'w' : tensor.dim() > 0 ? 't' : 'n';
+    has_half |= (tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16) && !schema[i].is_out();
+  }
+  const std::lock_guard<std::mutex> guard(lock_);
+  const auto found = known_.find(types);
+  if (found != known_.end()) return found->second;
+  return known_[types] = is_taken_by_cpu(op, arguments, has_half);
+}
 
 OutputCheck output_check(const std::string& op) {
   const auto found = meta_functions().find(op);

@@ -1,6 +1,7 @@
 // Operators of whole numbers that others of them make up.
 #include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/any.h>
 #include <ATen/ops/bitwise_and.h>
@@ -142,8 +143,9 @@ const char* equal_whole(const OperatorHandle&, Stack* stack) {
 const char* triangle_whole(bool is_lower, const OperatorHandle&, Stack* stack) {
   const at::Tensor x = tensor_at(*stack, 3, 0), out = tensor_at(*stack, 3, 2);
   if (!on_device(x) || !on_device(out) || x.dim() < 2 || x.scalar_type() != out.scalar_type() ||
-      !is_whole_kind(x.scalar_type()) || x.numel() == 0 || x.numel() > kWholeLimit) {
-    return kLayout;
+      !is_whole_kind(x.scalar_type()) || x.numel() == 0 || x.numel() > kWholeLimit ||
+      at::has_internal_overlap(out) != at::MemOverlap::No) {
+    return kLayout;  // elements that share memory: the CPU, which has them in some order
   }
   const c10::DeviceGuard guard(x.device());
   const int64_t diagonal = value_at(*stack, 3, 1).toInt();
