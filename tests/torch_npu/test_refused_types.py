@@ -103,3 +103,10 @@ def test_a_triangle_of_whole_numbers_goes_into_what_shares_memory() -> None:
     x = torch.arange(9, device="npu").reshape(3, 3)
     out = torch.zeros(1, 3, dtype=torch.int64, device="npu").expand(3, 3)
     assert torch.tril(x, out=out).tolist()[0] in torch.tril(x).tolist()
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_whole_numbers_take_no_clamped_floats(dtype: Any) -> None:
+    x = torch.tensor([0.5, 2.5], device="npu")
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        torch.clamp(x, x, x, out=torch.zeros(2, dtype=dtype, device="npu"))

@@ -65,6 +65,8 @@ def test_a_target_that_is_read_is_refused() -> None:
         lambda: torch.take(x, places, out=x[:3]),
         lambda: torch.cat((x[:3], x[:3]), out=x),
         lambda: torch.masked_select(x, x > 0, out=x),
+        lambda: torch.index_select(x, 0, places, out=x),
+        lambda: torch.nonzero(places, out=places),
     ):
         with pytest.raises(RuntimeError, match="memory location"):
             call()

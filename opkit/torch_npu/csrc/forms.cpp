@@ -66,7 +66,7 @@ const std::multimap<std::string, c10::OperatorName>& overloads() {
 }
 
 /// Their `out=` may not be what they read, as PyTorch has it: the CPU refuses it.
-const std::set<std::string> kApart{"aten::take", "aten::masked_select"};
+const std::set<std::string> kApart{"aten::take", "aten::masked_select", "aten::index_select", "aten::nonzero"};
 
 /// The function's results, moved to the tensors that the form writes. Where the types differ, the CPU says what fits.
 const char* serve_form(const OperatorHandle& function, const OperatorHandle& form, Stack* stack) {
