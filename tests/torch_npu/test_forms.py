@@ -141,3 +141,12 @@ def test_what_the_cpu_refuses_to_write_is_refused(name: str) -> None:
         except Exception as error:
             outcomes.append(type(error).__name__)
     assert outcomes[0] == outcomes[1]
+
+
+def test_complex_numbers_are_conjugated_in_place() -> None:
+    # "DispatchStub: missing kernel for npu": PyTorch's own function looked in the CPU's table.
+    x = torch.tensor([1 + 2j, 3 - 1j], device="npu")
+    assert x.conj_physical_() is x
+    assert x.tolist() == [1 - 2j, 3 + 1j]
+    real = torch.ones(2, device="npu")
+    assert real.conj_physical_().tolist() == [1, 1]

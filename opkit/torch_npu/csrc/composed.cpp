@@ -5,6 +5,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/clamp_min.h>
+#include <ATen/ops/conj_physical.h>
 #include <ATen/ops/count_nonzero.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/div.h>
@@ -425,6 +426,13 @@ const char* index_fill_by_tensor(const OperatorHandle&, Stack* stack) {
   return give_composed(stack, 4, self);
 }
 
+/// conj_physical_(self): PyTorch's own for all devices looks for a kernel in its table of the CPU's.
+const char* conjugate_in_place(const OperatorHandle&, Stack* stack) {
+  at::Tensor self = tensor_at(*stack, 1, 0);
+  if (self.is_complex()) at::conj_physical_out(self, self);
+  return give_composed(stack, 1, self);
+}
+
 void add_composed_behind(const char* op, Serve serve) {
   add_kernel({op, "composed", -1, "", std::nullopt, std::move(serve)});
 }
@@ -440,6 +448,7 @@ void add_composed() {
   add_native("_weight_norm_interface_backward", "composed", weight_norm_backward);
   add_native("fill_.Tensor", "composed", fill_by_tensor);
   add_native("index_fill_.int_Tensor", "composed", index_fill_by_tensor);
+  add_native("conj_physical_", "composed", conjugate_in_place);
   for (const bool is_upper : {false, true}) {
     add_native(is_upper ? "triu_indices" : "tril_indices", "composed",
                [=](const OperatorHandle& of, Stack* stack) { return triangle_places(is_upper, of, stack); });
