@@ -195,57 +195,60 @@ __aicore__ inline void ramp(const LocalTensor<T>& tile, int64_t base, const int6
   }
 }
 
-/// tile = source read at strides, in elements: broadcast along strides of zero, transposed by others.
-template <typename T, int R>
-__aicore__ inline void spread(const LocalTensor<T>& tile, const LocalTensor<T>& source, int64_t first,
-                              const int64_t (&stride)[R], const int64_t (&extent)[R]) {
-  const int64_t row = extent[R - 1];
+/// Calls `move(r, at)` for every row r of a tile, with where it lies at strides from `first` on.
+template <int R, typename Move>
+__aicore__ inline void each_row(int64_t first, const int64_t (&stride)[R], const int64_t (&extent)[R], Move move) {
   int64_t rows = 1;
   for (int d = 0; d < R - 1; ++d) rows *= extent[d];
   barrier();
   for (int64_t r = 0; r < rows; ++r) {
-    int64_t rest = r, from = first;
+    int64_t rest = r, at = first;
     for (int d = R - 2; d >= 0; --d) {
-      from += rest % extent[d] * stride[d];
+      at += rest % extent[d] * stride[d];
       rest /= extent[d];
     }
+    move(r, at);
+  }
+  barrier();
+}
+
+/// Whether `count` elements from one place to another are whole blocks at both.
+template <typename T>
+__aicore__ inline bool are_blocks(int64_t from, int64_t to, int64_t count) {
+  return (from | to | count) * sizeof(T) % kBlock == 0;
+}
+
+/// tile = source read at strides, in elements: broadcast along strides of zero, transposed by others.
+template <typename T, int R>
+__aicore__ inline void spread(const LocalTensor<T>& tile, const LocalTensor<T>& source, int64_t first,
+                              const int64_t (&stride)[R], const int64_t (&extent)[R]) {
+  const int64_t row = extent[R - 1], step = stride[R - 1];
+  each_row<R>(first, stride, extent, [&](int64_t r, int64_t from) {
     const int64_t to = r * row;
-    const bool is_aligned = to * sizeof(T) % kBlock == 0;
-    if (stride[R - 1] == 1 && is_aligned && from * sizeof(T) % kBlock == 0 && row * sizeof(T) % kBlock == 0) {
+    if (step == 1 && are_blocks<T>(from, to, row)) {
       DataCopy(tile[to], source[from], static_cast<uint32_t>(row));
-    } else if (stride[R - 1] == 0 && is_aligned && (sizeof(T) == 2 || sizeof(T) == 4)) {
+    } else if (step == 0 && to * sizeof(T) % kBlock == 0 && (sizeof(T) == 2 || sizeof(T) == 4)) {
       const T value = source.GetValue(from);
       if constexpr (sizeof(T) == 2 || sizeof(T) == 4) Duplicate(tile[to], value, static_cast<int32_t>(row));
     } else {
-      for (int64_t i = 0; i < row; ++i) tile.SetValue(to + i, source.GetValue(from + i * stride[R - 1]));
+      for (int64_t i = 0; i < row; ++i) tile.SetValue(to + i, source.GetValue(from + i * step));
     }
-  }
-  barrier();
+  });
 }
 
 /// tile = source written at strides, in elements, from `first` on; the rest of the tile stays.
 template <typename T, int R>
 __aicore__ inline void place(const LocalTensor<T>& tile, const LocalTensor<T>& source, int64_t first,
                              const int64_t (&stride)[R], const int64_t (&extent)[R]) {
-  const int64_t row = extent[R - 1];
-  int64_t rows = 1;
-  for (int d = 0; d < R - 1; ++d) rows *= extent[d];
-  barrier();
-  for (int64_t r = 0; r < rows; ++r) {
-    int64_t rest = r, to = first;
-    for (int d = R - 2; d >= 0; --d) {
-      to += rest % extent[d] * stride[d];
-      rest /= extent[d];
-    }
+  const int64_t row = extent[R - 1], step = stride[R - 1];
+  each_row<R>(first, stride, extent, [&](int64_t r, int64_t to) {
     const int64_t from = r * row;
-    const bool is_aligned = to * sizeof(T) % kBlock == 0 && from * sizeof(T) % kBlock == 0;
-    if (stride[R - 1] == 1 && is_aligned && row * sizeof(T) % kBlock == 0) {
+    if (step == 1 && are_blocks<T>(from, to, row)) {
       DataCopy(tile[to], source[from], static_cast<uint32_t>(row));
     } else {
-      for (int64_t i = 0; i < row; ++i) tile.SetValue(to + i * stride[R - 1], source.GetValue(from + i));
+      for (int64_t i = 0; i < row; ++i) tile.SetValue(to + i * step, source.GetValue(from + i));
     }
-  }
-  barrier();
+  });
 }
 
 /// A part of a strided tensor of global memory; everything in elements.
