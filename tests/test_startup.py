@@ -47,5 +47,6 @@ def test_a_start_loads_nothing_heavy(script: str) -> None:
 
 def test_help_loads_no_command() -> None:
     loaded = modules_after(HELP + "assert run_guarded(group, ['--help']) == 0")
-    spine = {f"opkit.cli.{name}" for name in ("app", "apart", "commands", "console")}
+    names = ("app", "apart", "commands", "console", "help_text")
+    spine = {f"opkit.cli.{name}" for name in names}
     assert {name for name in loaded if name.startswith("opkit.cli.")} == spine

@@ -165,6 +165,7 @@ def test_a_reference_of_the_command_line_is_that_of_a_files_cases(
     assert "1 fail" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_last_failure_is_what_debug_takes(own: Path, capsys: Capture) -> None:
     # Cases in place of refused ones were not among those that it chose from.
     kernel = own / "op_kernel" / "row_scale.cpp"
@@ -182,6 +183,7 @@ def test_the_last_failure_is_what_debug_takes(own: Path, capsys: Capture) -> Non
     assert "5 cases" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_result_that_changes_from_run_to_run_is_told_with_its_race(
     own: Path, capsys: Capture
 ) -> None:

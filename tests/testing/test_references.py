@@ -148,6 +148,7 @@ def test_what_is_no_real_number_is_no_golden_of_one(
         reference.whole(make_inputs(case))
 
 
+@pytest.mark.torch
 def test_references_by_torch_take_unsigned_words() -> None:
     # torch selects no uint64: every case of that type was an error.
     spec = operator("MaskedSelectV3", "x:uint64 mask:bool", "y:uint64")

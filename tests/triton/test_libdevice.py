@@ -47,6 +47,7 @@ def functions_kernel(x, y, out, BLOCK: tl.constexpr):
     tl.store(out + 19 * BLOCK + at, libdevice.pow(a, 3.0))
 
 
+@pytest.mark.slow
 def test_functions_of_a_devices_library() -> None:
     rng = np.random.default_rng(5)
     block = 48
