@@ -273,12 +273,12 @@ class _Judge:
         self._crew = LocalExecutor(1).open(work)
 
     def __call__(self, asked: tuple[str, Candidate]) -> Measurement:
-        (told,) = self._crew.run([asked])
-        if isinstance(told, Lost):
-            return Measurement(0.0, wrong=str(told), findings=(told.reason,))
+        (answer,) = self._crew.run([asked])
+        if isinstance(answer, Lost):
+            return Measurement(0.0, wrong=str(answer), findings=(answer.reason,))
         try:
-            found: Measurement = read_record(Measurement, told["found"])
-            outputs = read_value(told["outputs"])
+            found: Measurement = read_record(Measurement, answer["found"])
+            outputs = read_value(answer["outputs"])
         except (KeyError, TypeError, ValueError):
             lost = Lost(NOT_OURS, 1)
             return Measurement(0.0, wrong=str(lost), findings=(lost.reason,))
@@ -393,7 +393,7 @@ class _Launch:
 
 
 def _asked_bucket() -> tuple[int, int] | None:
-    """Return the bucket that TilingFunc told; os.environ does not see what C++ sets."""
+    """Return the bucket that TilingFunc reported; os.environ does not see what C++ sets."""
     getenv = ctypes.CDLL(None).getenv
     getenv.restype = ctypes.c_char_p
     text = getenv(SHAPE_VARIABLE.encode())

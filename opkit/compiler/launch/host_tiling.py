@@ -164,7 +164,7 @@ def launch_function(
 def _empty(kernel: VectorKernel, sizes: Mapping[str, str]) -> str:
     """Return the C++ of whether a kernel's loops run over nothing; empty where they never do.
 
-    Of a quotient's divisor too: it divides, so only nothing can be cut by 0.
+    A quotient's divisor counts, too: it divides, so only nothing can be cut by 0.
     """
     named = [e for e in kernel.domain.extents if not isinstance(e, int)]
     parts = [part for extent in named for part in extent.as_numer_denom()]

@@ -31,10 +31,10 @@ MOST_OUTER = 4
 """Axes of a box beside its rows and what lies together."""
 BUFFER_BYTES = 32768
 PARTIAL_CYCLES = 70
-"""Of a row that is no whole blocks of 32 bytes, on its way out."""
+"""Cycles for a row that is no whole blocks of 32 bytes, on its way out."""
 _WHOLE_CYCLES = 10
 _COPY_CYCLES = 300
-"""Of a copy in and out, beside its rows: what it takes to begin."""
+"""Cycles that a copy in and out takes to begin, beside its rows."""
 _BLOCK_BYTES = 32
 _MOST_ROWS = 4095
 _FEW_ROWS = 16

@@ -1,7 +1,7 @@
 """Functions of torch_npu's documents that are not on the emulated device, each with the reason.
 
 They are no attributes, so that libraries which ask `hasattr` go their other way; whoever takes one
-is told why by name.
+gets an error that says why.
 """
 
 from __future__ import annotations
