@@ -30,7 +30,7 @@ function profileRows(report) {
     known.cycles += row.cycles;
     known.bytes += row.bytes;
     const conflicts = row.conflict_cycles ? `, ${row.conflict_cycles} of them bank conflicts` : "";
-    known.parts.push(`${row.count} x ${row.instruction} on ${row.pipe}: ${row.cycles} cycles${conflicts}`);
+    known.parts.push(`${row.count} x ${row.instruction} on ${row.pipe}: ${Math.round(row.cycles)} cycles${conflicts}`);
     byLine.set(key, known);
   }
   return [...byLine.values()].map((row) => ({ ...row, share: total ? row.cycles / total : 0 }));
@@ -39,7 +39,7 @@ function profileRows(report) {
 /** What stands behind a line: `12.3 %  V 4567 cycles`. */
 function annotation(row) {
   const bytes = row.bytes ? `, ${row.bytes} bytes` : "";
-  return `${(100 * row.share).toFixed(1)} %, ${row.cycles} cycles${bytes}`;
+  return `${(100 * row.share).toFixed(1)} %, ${Math.round(row.cycles)} cycles${bytes}`;
 }
 
 /** The line that is shown for the whole launch. */
