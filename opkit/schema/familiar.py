@@ -145,18 +145,21 @@ def _is_shape(node: ast.expr) -> bool:
 
 def _is_of_modules(node: ast.expr, inputs: Mapping[str, object]) -> bool:
     """Whether an expression is `torch`, `torch.nn.functional`, `np` and the like."""
+    return _root(node) in _MODULES - inputs.keys()
+
+
+def _root(node: ast.expr) -> str:
+    """Return the name that an attribute of attributes begins with; empty where it is none."""
     while isinstance(node, ast.Attribute):
         node = node.value
-    return isinstance(node, ast.Name) and node.id in _MODULES - inputs.keys()
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_torchs(node: ast.Call) -> bool:
     """Whether a call is PyTorch's by its module or by the names of its arguments."""
-    root: ast.expr = node.func
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    of_module = isinstance(root, ast.Name) and root.id == "torch"
-    return of_module or any(each.arg in ("dim", "keepdim") for each in node.keywords)
+    return _root(node.func) == "torch" or any(
+        each.arg in ("dim", "keepdim") for each in node.keywords
+    )
 
 
 class _Words(ast.NodeTransformer):
@@ -369,11 +372,7 @@ class _Words(ast.NodeTransformer):
         """Give the function its plain name; return whether it was a method of its operand."""
         func, is_method = node.func, False
         if isinstance(func, ast.Attribute):
-            root: ast.expr = func.value
-            while isinstance(root, ast.Attribute):
-                root = root.value
-            is_module = isinstance(root, ast.Name) and root.id in _MODULES - self.axes.keys()
-            if not is_module:
+            if not _is_of_modules(func.value, self.axes):
                 node.args.insert(0, func.value)
                 is_method = True
             node.func = ast.Name(func.attr, ast.Load())
@@ -455,9 +454,8 @@ class _Words(ast.NodeTransformer):
 
     def group_norm(self, node: ast.Call) -> ast.expr:
         parts = given_arguments(node, ("x", "groups", "weight", "bias", "epsilon"))
-        x = parts.get("x") if parts is not None else None
-        axes = self.axes.get(x.id, ()) if isinstance(x, ast.Name) else ()
-        is_known = len(axes) >= 3 and "..." not in axes and isinstance(axes[1], int)
+        axes = self.named_axes(parts.get("x") if parts is not None else None)
+        is_known = len(axes) >= 3 and isinstance(axes[1], int)
         if parts is None or "groups" not in parts or not is_known:
             return node
         first, channels, *places = (f"({axis})" for axis in axes)
@@ -509,6 +507,7 @@ class _Words(ast.NodeTransformer):
         return written_out(text, **parts)
 
     def named_axes(self, node: ast.expr | None) -> Sequence[str | int]:
+        """Return the axes of an input; none where their number is open, and for other values."""
         axes = self.axes.get(node.id, ()) if isinstance(node, ast.Name) else ()
         return () if "..." in axes else axes
 

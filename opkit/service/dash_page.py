@@ -23,7 +23,9 @@ def dash_page(state: object = None, history: object = None) -> str:
     /api/history where that is looked at, unless it is given one."""
     shared = page_parts()
     data = {
-        **{"state": state, "history": history},
-        **{"timeline": shared.timeline, "timelineScript": shared.script},
+        "state": state,
+        "history": history,
+        "timeline": shared.timeline,
+        "timelineScript": shared.script,
     }
     return render_template("pages/dash.html.jinja", {"data": data})

@@ -91,8 +91,10 @@ def make_dash(
             past.close()
 
     routes = [
-        *(Route("/", home), Route("/dash", page)),
-        *(Route("/api/state", api), Route("/api/history", over_time)),
+        Route("/", home),
+        Route("/dash", page),
+        Route("/api/state", api),
+        Route("/api/history", over_time),
     ]
     app = Starlette(routes=routes, lifespan=watched)
     app.add_middleware(Guard, tokens=Tokens({}), host=_LOOPBACK)

@@ -22,6 +22,7 @@ __all__ = [
     "MOST_MORE_READ",
     "MOST_SIDE",
     "STEP_BYTES",
+    "CubeRates",
     "Cut",
     "ProductShape",
     "block_values",
@@ -161,6 +162,36 @@ def _begin(extent: int, parts: int, index: int) -> int:
     return (index * each + min(index, more)) * _SIDE
 
 
+@dataclass(frozen=True)
+class CubeRates:
+    """What a cube core computes and copies in a cycle, what it takes to begin, and what it holds."""
+
+    limit: int
+    """Sums that L0C holds."""
+    macs: float
+    """Multiplications a cycle."""
+    copied: float
+    """Bytes a cycle of what L2 has."""
+    cold: float
+    """Bytes a cycle of what L2 does not have yet."""
+    launch: float
+    """Cycles that each core adds to a launch."""
+    bytes: int
+    """Bytes per element of the matrices."""
+
+    @classmethod
+    def of(cls, chip: Chip, *, is_int8: bool) -> CubeRates:
+        """Return the rates of a chip's cores, for matrices of int8 or of 16 bits."""
+        return cls(
+            chip.count("memory.l0c_bytes") // 4,
+            chip.number(f"timing.cube.macs_per_cycle.{'int8' if is_int8 else 'fp16'}"),
+            chip.number("timing.mte2.l2_hit_aic_bytes_per_cycle"),
+            chip.number("timing.mte2.aic_bytes_per_cycle"),
+            chip.core_launch_us("aic") * chip.number("clock.mhz"),
+            1 if is_int8 else 2,
+        )
+
+
 def cut_product(shape: ProductShape, chip: Chip, *, is_int8: bool = False) -> Cut:
     """Return the cut whose launch is done first, by the chip's rates: each core adds to the launch's
     own time, and takes blocks.
@@ -170,16 +201,7 @@ def cut_product(shape: ProductShape, chip: Chip, *, is_int8: bool = False) -> Cu
     Args:
         is_int8: the matrices hold int8 and both lie along K; otherwise 16 bits.
     """
-    return _cut(
-        shape,
-        chip.count("cores.aic"),
-        chip.count("memory.l0c_bytes") // 4,
-        chip.number(f"timing.cube.macs_per_cycle.{'int8' if is_int8 else 'fp16'}"),
-        chip.number("timing.mte2.l2_hit_aic_bytes_per_cycle"),
-        chip.number("timing.mte2.aic_bytes_per_cycle"),
-        chip.core_launch_us("aic") * chip.number("clock.mhz"),
-        1 if is_int8 else 2,
-    )
+    return _cut(shape, chip.count("cores.aic"), CubeRates.of(chip, is_int8=is_int8))
 
 
 def chosen_cut(
@@ -208,27 +230,17 @@ def chosen_cut(
 
 
 @lru_cache(maxsize=256)
-def _cut(
-    shape: ProductShape,
-    cores: int,
-    limit: int,
-    macs: float,
-    copied: float,
-    cold: float,
-    launch: float,
-    size: int,
-) -> Cut:
-    """Return the best cut for `macs` products and `copied` bytes a cycle, `cold` ones that L2 does
-    not have yet, `limit` sums at once, and `launch` cycles for each core, of matrices whose elements
-    have `size` bytes."""
+def _cut(shape: ProductShape, cores: int, rates: CubeRates) -> Cut:
+    size, macs, copied, launch = rates.bytes, rates.macs, rates.copied, rates.launch
     chunk, step = CHUNK_BYTES // size, STEP_BYTES // size
-    first = shape.batches * (shape.m + shape.n) * shape.k * size * (1 / cold - 1 / copied)
+    inputs = shape.batches * (shape.m + shape.n) * shape.k * size
+    first = inputs * (1 / rates.cold - 1 / copied)
     rough: list[tuple[float, int, int, float, int]] = []
     for down in _counts(shape.m):
         rows = _most(shape.m, down)
         for across in _counts(shape.n):
             columns = _most(shape.n, across)
-            if rows * columns > limit:
+            if rows * columns > rates.limit:
                 continue
             area = min(rows, shape.m / down + 4) * min(columns, shape.n / across + 4)
             height, width = min(rows, shape.m / down), min(columns, shape.n / across)

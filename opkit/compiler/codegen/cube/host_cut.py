@@ -6,6 +6,8 @@ it, so that it stands here a second time. A test compares both for many sizes.
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 from opkit.chips import Chip
 
 from .cutting import (
@@ -15,6 +17,7 @@ from .cutting import (
     CHUNK_BYTES,
     MOST_MORE_READ,
     STEP_BYTES,
+    CubeRates,
 )
 
 __all__ = ["CUT_CPP", "cut_call"]
@@ -220,12 +223,5 @@ def cut_call(
     batches: str, m: str, n: str, k: str, cores: str, chip: Chip, *, is_int8: bool = False
 ) -> str:
     """Return the C++ of a product's cut; arguments are C++."""
-    limit = chip.count("memory.l0c_bytes") // 4
-    macs = chip.number(f"timing.cube.macs_per_cycle.{'int8' if is_int8 else 'fp16'}")
-    copied = chip.number("timing.mte2.l2_hit_aic_bytes_per_cycle")
-    cold = chip.number("timing.mte2.aic_bytes_per_cycle")
-    launch = chip.core_launch_us("aic") * chip.number("clock.mhz")
-    rates = (
-        f"CubeRates{{{limit}, {macs!r}, {copied!r}, {cold!r}, {launch!r}, {1 if is_int8 else 2}}}"
-    )
-    return f"CubeCutter({batches}, {m}, {n}, {k}, {cores}, {rates}).Best()"
+    rates = ", ".join(map(repr, astuple(CubeRates.of(chip, is_int8=is_int8))))
+    return f"CubeCutter({batches}, {m}, {n}, {k}, {cores}, CubeRates{{{rates}}}).Best()"

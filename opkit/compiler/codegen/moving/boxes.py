@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opkit.chips import Chip
+from opkit.chips import DATA_BLOCK_BYTES, Chip
 from opkit.errors import UsageError
 
 from ...ir import Dimension, Piece
@@ -35,7 +35,6 @@ PARTIAL_CYCLES = 70
 _WHOLE_CYCLES = 10
 _COPY_CYCLES = 300
 """Cycles that a copy in and out takes to begin, beside its rows."""
-_BLOCK_BYTES = 32
 _MOST_ROWS = 4095
 _FEW_ROWS = 16
 _FEW_BYTES = 4096
@@ -152,12 +151,14 @@ def copy_cores(boxes: Sequence[Box], size_bytes: int, cores: int, chip: Chip) ->
         rows = math.prod(extent for extent, *_ in (*box.outer, box.rows))
         words += rows * box.run
         read += rows * box.run * (box.source >= 0)
-        cycles += rows * (PARTIAL_CYCLES if box.run * unit % _BLOCK_BYTES else _WHOLE_CYCLES)
+        cycles += rows * (PARTIAL_CYCLES if box.run * unit % DATA_BLOCK_BYTES else _WHOLE_CYCLES)
         cycles += math.prod(extent for extent, *_ in box.outer) * _COPY_CYCLES
     if not words:
         return cores
     worth: int = fair_cores(
-        *(chip, words, cores),
+        chip,
+        words,
+        cores,
         vector_cycles=cycles / words,
         read_bytes=-(-unit * read // words),
         written_bytes=unit,

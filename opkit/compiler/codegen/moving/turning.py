@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from opkit.chips import Chip
+from opkit.chips import DATA_BLOCK_BYTES, Chip
 
 from ...ir import Location, Piece
 from ..core_count import fair_cores
@@ -18,7 +18,6 @@ from .boxes import MOST_OUTER, PARTIAL_CYCLES
 __all__ = ["Turn", "turn_of", "turn_values", "write_turn"]
 
 _BUFFER_BYTES = 32768
-_BLOCK_BYTES = 32
 _SIDE = 16
 """Rows that TransDataTo5HD turns at once."""
 _TYPES = {2: "uint16_t", 4: "uint32_t"}
@@ -118,7 +117,7 @@ def turn_values(
     (columns, step), rows = turn.columns, turn.rows[0]
     is_shared = turn.way == "pick" and turn.rows[1] == 1
     # Rows that are no whole blocks of the core's memory take longer.
-    is_partial = turn.way != "weave" and columns * size_bytes % _BLOCK_BYTES
+    is_partial = turn.way != "weave" and columns * size_bytes % DATA_BLOCK_BYTES
     slow = PARTIAL_CYCLES / columns if is_partial else 0
     worth: int = fair_cores(
         *(chip, turn.count(), cores),
@@ -160,7 +159,7 @@ def turn_values(
 def _pitches(turn: Turn, across: int, down: int, size_bytes: int) -> tuple[int, int]:
     """Return the elements from row to row of a tile as it is copied in, and as it is copied out:
     rows of a turn begin in blocks that are in other banks than those of their neighbours."""
-    block = _BLOCK_BYTES // size_bytes
+    block = DATA_BLOCK_BYTES // size_bytes
     if turn.way == "pick":
         read = -(-((across - 1) * turn.columns[1] + turn.rows[0]) // block)
         if turn.rows[1] != 1:
@@ -175,7 +174,7 @@ def _pitches(turn: Turn, across: int, down: int, size_bytes: int) -> tuple[int, 
 
 def _elements(turn: Turn, across: int, down: int, size_bytes: int) -> int:
     """Return the elements of a tile's larger side, with those between its rows."""
-    block = _BLOCK_BYTES // size_bytes
+    block = DATA_BLOCK_BYTES // size_bytes
     in_pitch, out_pitch = _pitches(turn, across, down, size_bytes)
     if turn.way == "pick":
         return max(in_pitch * (1 if turn.rows[1] == 1 else down), down * out_pitch)
@@ -187,7 +186,7 @@ def _elements(turn: Turn, across: int, down: int, size_bytes: int) -> int:
 def _tile(turn: Turn, size_bytes: int, cores: int) -> tuple[int, int]:
     """Return the columns and rows of the result's tiles: as many as fit a buffer, but some for
     each core."""
-    block = _BLOCK_BYTES // size_bytes
+    block = DATA_BLOCK_BYTES // size_bytes
     columns, rows = turn.columns[0], turn.rows[0]
     outer = turn.count() // (columns * rows)
     is_shared = turn.way == "pick" and turn.rows[1] == 1
@@ -226,7 +225,7 @@ def write_turn(
     """Return a kernel that moves tiles of two axes within four more, as the user's line asks
     for."""
     kind = _TYPES[size_bytes]
-    block = _BLOCK_BYTES // size_bytes
+    block = DATA_BLOCK_BYTES // size_bytes
     struct_name, class_name = struct_of(name), class_of(name)
     declaration = Text()
     declaration.all(
