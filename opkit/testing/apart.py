@@ -7,10 +7,13 @@ golden, the comparison and the verdict never share theirs with what they judge.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import opkit
 from opkit import runtime
@@ -30,6 +33,7 @@ from opkit.executor import (
 from opkit.schema import AttrValue
 from opkit.testing.cases import Case
 from opkit.testing.numbers import Array, Input
+from opkit.testing.wide_runs import Wide, WideOutput, beside_wide, wide_outputs
 
 __all__ = ["LaunchLost", "LibraryApart", "close_library", "hidden_files"]
 
@@ -56,6 +60,8 @@ class _Request:
     out_shape: Sequence[Sequence[int] | None] | None
     out_dtype: Sequence[str | None] | None
     configuration: runtime.Configuration
+    wide: bool | None = None
+    """Whether the wider run beside it is of double precision; None: there is none."""
 
 
 class LibraryApart:
@@ -112,10 +118,31 @@ class LibraryApart:
         request = _Request(op_type, inputs, attrs, dtypes, out_shape, out_dtype, now)
         answer = self._ask(request)
         self._changed = [str(name) for name in answer.get("changed") or ()]
-        try:
+        with _only_ours():
             return list(read_value(answer["outputs"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise LaunchLost(Lost(NOT_OURS, 1)) from error
+
+    def run_wide(
+        self,
+        is_double: bool,
+        op_type: str,
+        inputs: Sequence[Input],
+        attrs: Mapping[str, AttrValue],
+        *,
+        dtypes: Sequence[str],
+        out_shape: Sequence[Sequence[int] | None] | None = None,
+        out_dtype: Sequence[str | None] | None = None,
+    ) -> Wide:
+        """Return what a launch computes in single or in double precision, see `beside_wide`.
+
+        Raises:
+            LaunchLost: the process has ended, or never answers.
+        """
+        now = runtime.configuration()
+        request = _Request(op_type, inputs, attrs, dtypes, out_shape, out_dtype, now, is_double)
+        answer = self._ask(request)
+        with _only_ours():
+            outputs = [WideOutput(*_alike(read_value(parts))) for parts in answer["wide"]]
+            return Wide(tuple(outputs), tuple(map(str, answer["unfollowed"])))
 
     def changed_inputs(self) -> list[str]:
         """Return the inputs that the kernel of the last launch has changed, by name."""
@@ -163,6 +190,45 @@ def close_library(library: object) -> None:
         library.close()
 
 
+@contextmanager
+def _only_ours() -> Iterator[None]:
+    """Take an answer that is not as this module writes it for no answer."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        raise LaunchLost(Lost(NOT_OURS, 1)) from error
+
+
+def _alike(arrays: object) -> Sequence[Array]:
+    """Return arrays of one shape; ValueError for anything else."""
+    if not isinstance(arrays, tuple) or not all(isinstance(one, np.ndarray) for one in arrays):
+        raise ValueError("no arrays")
+    if len({one.shape for one in arrays}) != 1:
+        raise ValueError("arrays of several shapes")
+    return arrays
+
+
+def _launched(library: runtime.Library, request: _Request) -> Plain:
+    """Return a launch's outputs, or what the wider run made of them."""
+
+    def launch() -> list[Array]:
+        return library.run(
+            request.op_type,
+            request.inputs,
+            request.attrs,
+            dtypes=request.dtypes,
+            out_shape=request.out_shape,
+            out_dtype=request.out_dtype,
+        )
+
+    if request.wide is None:
+        return {"outputs": plain_value(list(launch())), "changed": library.changed_inputs()}
+    with beside_wide(is_double=request.wide):
+        found = wide_outputs(launch())
+    parts = [plain_value((one.values, one.wide, one.cores, one.stores)) for one in found.outputs]
+    return {"wide": parts, "unfollowed": list(found.unfollowed)}
+
+
 def _begin(
     setup: tuple[str, float], folders: Mapping[str, Path]
 ) -> Callable[[_Request | None], Plain]:
@@ -179,16 +245,7 @@ def _begin(
             if runtime.configuration() != request.configuration:
                 runtime.configure(**asdict(request.configuration))
             with runtime.time_limit(timeout_seconds, counts_host=True):
-                outputs = opened[0].run(
-                    request.op_type,
-                    request.inputs,
-                    request.attrs,
-                    dtypes=request.dtypes,
-                    out_shape=request.out_shape,
-                    out_dtype=request.out_dtype,
-                )
-            changed = opened[0].changed_inputs()
-            return {"outputs": plain_value(list(outputs)), "changed": changed}
+                return _launched(opened[0], request)
         # Whatever it is, it goes out as plain values: no other would be read.
         except Exception as error:
             return plain_error(portable_error(error, traceback.format_exc()))

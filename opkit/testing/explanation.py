@@ -11,16 +11,16 @@ constants, as the kernel has them in their type.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from opkit import runtime
 from opkit.dtypes import DType
 from opkit.errors import UsageError
+from opkit.schema import AttrValue
 from opkit.testing.cases import Case, is_unsaid, make_inputs, output_tensors
 from opkit.testing.launching import Library, is_prototype
 from opkit.testing.numbers import (
@@ -35,6 +35,7 @@ from opkit.testing.numbers import (
     widen,
 )
 from opkit.testing.references import Reference
+from opkit.testing.wide_runs import Wide, beside_wide, wide_outputs
 
 __all__ = [
     "MOST_ELEMENTS",
@@ -133,7 +134,7 @@ def explain_case(
     single, double = runs.wide_run(False), runs.wide_run(True)
     found = []
     for number, (name, dtype) in enumerate(tensors):
-        if not is_float(dtype) or double.outputs[number].shape != goldens[number].shape:
+        if not is_float(dtype) or double.outputs[number].values.shape != goldens[number].shape:
             continue
 
         def judged(values: Array, dtype_name: str = dtype.name, number: int = number) -> Comparison:
@@ -145,7 +146,7 @@ def explain_case(
                 second=goldens[number] if standard.needs_second else None,
             )
 
-        actual = judged(double.outputs[number])
+        actual = judged(double.outputs[number].values)
         if actual.passed or actual.worst is None:
             continue
         found.append(
@@ -156,24 +157,13 @@ def explain_case(
                 (single, double),
                 actual,
                 (
-                    judged(narrow(single.wide[number], dtype)),
-                    judged(narrow(double.wide[number], dtype)),
+                    judged(narrow(single.outputs[number].wide, dtype)),
+                    judged(narrow(double.outputs[number].wide, dtype)),
                 ),
                 standard.element_limit(dtype),
             )
         )
     return tuple(found)
-
-
-@dataclass(frozen=True)
-class _WideRun:
-    outputs: list[Array]
-    """What the kernel wrote."""
-    wide: list[Array]
-    """In the wider type; the actual values where no wider one is known."""
-    cores: list[Array]
-    stores: list[Array]
-    unfollowed: tuple[str, ...]
 
 
 class WideRuns:
@@ -194,52 +184,38 @@ class WideRuns:
         self.dtypes = dtypes
         self.shapes = shapes
 
-    @contextmanager
-    def launched(self, is_double: bool, core: int = -1) -> Iterator[list[Array]]:
-        import opkit.emulator._emulator as emulator
+    def wide_run(self, is_double: bool) -> Wide:
+        """Return what a launch computes in single or in double precision.
 
-        before = runtime.configuration()
-        # The wider run is one host thread's: its memory has no locks.
-        runtime.configure(threads=1)
-        emulator.begin_wide(is_double=is_double, traced_core=core)
-        try:
-            names = [dtype.name for dtype in self.case.dtypes[: len(self.inputs)]]
-            yield self.library.run(
-                self.case.op,
-                self.inputs,
-                dict(self.case.attrs),
-                dtypes=names,
-                out_shape=self.shapes,
-                out_dtype=[dtype.name for dtype in self.dtypes] if self.shapes else None,
-            )
-        finally:
-            emulator.end_wide()
-            runtime.configure(threads=before.threads)
+        Raises:
+            OpkitError: as the library's `run`.
+        """
+        # What runs in another process has its wider run there.
+        apart = getattr(self.library, "run_wide", None)
+        if apart is not None:
+            found: Wide = apart(is_double, *self._given, **self._named)
+            return _with_own_values(found, self.dtypes)
+        with beside_wide(is_double=is_double):
+            outputs = self.library.run(*self._given, **self._named)
+            return _with_own_values(wide_outputs(outputs), self.dtypes)
 
-    def wide_run(self, is_double: bool) -> _WideRun:
-        import opkit.emulator._emulator as emulator
+    @property
+    def _given(self) -> tuple[str, Sequence[Input], dict[str, AttrValue]]:
+        return self.case.op, self.inputs, dict(self.case.attrs)
 
-        run = _WideRun([], [], [], [], ())
-        with self.launched(is_double) as outputs:
-            for output, dtype in zip(outputs, self.dtypes, strict=True):
-                wide, cores, stores = (
-                    np.asarray(part).reshape(output.shape) for part in emulator.wide_values(output)
-                )
-                if is_float(dtype):
-                    wide = np.where(cores < 0, widen(output, dtype), wide)
-                run.outputs.append(output)
-                run.wide.append(wide)
-                run.cores.append(cores)
-                run.stores.append(stores)
-            lines = tuple(
-                f"{one['op']} at {one['file']}:{one['line']}" for one in emulator.wide_unfollowed()
-            )
-        return _WideRun(run.outputs, run.wide, run.cores, run.stores, lines)
+    @property
+    def _named(self) -> dict[str, Any]:
+        return {
+            "dtypes": [dtype.name for dtype in self.case.dtypes[: len(self.inputs)]],
+            "out_shape": self.shapes,
+            "out_dtype": [dtype.name for dtype in self.dtypes] if self.shapes else None,
+        }
 
     def trace(self, output: int, element: int, core: int) -> tuple[Step, ...]:
         import opkit.emulator._emulator as emulator
 
-        with self.launched(True, core) as outputs:
+        with beside_wide(is_double=True, core=core):
+            outputs = self.library.run(*self._given, **self._named)
             records = emulator.wide_trace(outputs[output], element)
         return tuple(
             Step(
@@ -267,11 +243,22 @@ class WideRuns:
         return "global memory" if address else ""
 
 
+def _with_own_values(found: Wide, dtypes: Sequence[DType]) -> Wide:
+    """Return the outputs with the kernel's own values where no core wrote any."""
+    outputs = [
+        replace(one, wide=np.where(one.cores < 0, widen(one.values, dtype), one.wide))
+        if is_float(dtype)
+        else one
+        for one, dtype in zip(found.outputs, dtypes, strict=True)
+    ]
+    return replace(found, outputs=tuple(outputs))
+
+
 def _explain_output(
     name: str,
     runs: WideRuns,
     number: int,
-    wide: tuple[_WideRun, _WideRun],
+    wide: tuple[Wide, Wide],
     actual: Comparison,
     judged: tuple[Comparison, Comparison],
     limit: float,
@@ -279,7 +266,7 @@ def _explain_output(
     _, double = wide
     worst = actual.worst
     assert worst is not None
-    cores = double.cores[number]
+    cores = double.outputs[number].cores
     unwritten = int((cores < 0).sum())
     core = int(cores[worst.index])
     element = int(np.ravel_multi_index(worst.index, cores.shape)) if cores.shape else 0
@@ -308,9 +295,9 @@ def _explain_output(
         index=worst.index,
         actual=float(worst.actual),
         golden=float(worst.golden),
-        wide=float(double.wide[number][worst.index]),
+        wide=float(double.outputs[number].wide[worst.index]),
         block=core,
-        tile=int(double.stores[number][worst.index]),
+        tile=int(double.outputs[number].stores[worst.index]),
         steps=steps,
         culprit=culprit,
         share=share,

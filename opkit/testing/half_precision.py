@@ -96,10 +96,8 @@ def is_right_in_halves(
     try:
         single = runs.wide_run(False)
         wide = [
-            narrow(array, dtype) if number in floats else output
-            for number, (array, output, (_, dtype)) in enumerate(
-                zip(single.wide, single.outputs, tensors, strict=True)
-            )
+            narrow(one.wide, dtype) if number in floats else one.values
+            for number, (one, (_, dtype)) in enumerate(zip(single.outputs, tensors, strict=True))
         ]
         judged = judge(reference, inputs, wide, standard)
     except OpkitError:

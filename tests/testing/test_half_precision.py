@@ -9,6 +9,7 @@ import pytest
 
 from opkit import runtime
 from opkit.testing import PrecisionReport, Verdict, explain_case, library_cases, run_cases
+from opkit.testing.apart import LibraryApart
 from opkit.testing.references.reference import find_reference
 from opkit.testing.settings import standard_for
 from opkit.toolchain import Artifact, build, load_project, project_as_built
@@ -36,6 +37,18 @@ def test_what_cancels_in_half_passes_as_such(artifact: Artifact) -> None:
     verdicts = {result.verdict for result in found.results}
     assert verdicts <= {Verdict.PASS, Verdict.CANCELLATION, Verdict.HALF}
     assert Verdict.HALF in verdicts and found.passed
+
+
+def test_what_runs_in_another_process_passes_as_well(artifact: Artifact) -> None:
+    # The single-precision run was this process's, where no kernel had run.
+    project = project_as_built(artifact)
+    cases = library_cases(project.operators[0], "x * y - z")
+    library = LibraryApart(artifact.folder, artifact.chip.name)
+    try:
+        found = run_cases(project, cases, library=library, golden=None)
+    finally:
+        library.close()
+    assert Verdict.HALF in {result.verdict for result in found.results} and found.passed
 
 
 @pytest.mark.parametrize("wrong", ["x * y - 1.002 * z", "x * y - z + 0.01", "x * z - y"])
