@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sysconfig
+from pathlib import Path
 
 import pytest
 
@@ -68,6 +69,63 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> torch._ops.OpOverloadPack
     assert done.returncode == 0, done.stderr
     torch.ops.load_library(str(library))
     return torch.ops.opkit_streams.twice
+
+
+HANDLER = """
+#include <torch/extension.h>
+#include "torch_npu/csrc/aten/NPUNativeFunctions.h"
+#include "torch_npu/csrc/core/npu/NPUStream.h"
+#include "torch_npu/csrc/framework/OpCommand.h"
+#include "torch_npu/csrc/framework/interface/EnvVariables.h"
+#include "torch_npu/csrc/framework/utils/CalcuOpUtil.h"
+#include "torch_npu/csrc/framework/utils/OpAdapter.h"
+#include "torch_npu/csrc/framework/utils/OpPreparation.h"
+
+static void named(const string&) {}
+
+at::Tensor copied(const at::Tensor& x, int64_t status)
+{
+    ASCEND_LOGW("status %d", static_cast<int>(status));
+    const auto device = torch_npu::utils::get_npu_device_type();
+    at::Tensor y = at::empty(x.sizes(), x.options().device(device));
+    TORCH_CHECK(torch_npu::utils::is_npu(x));
+    auto stream = c10_npu::getCurrentNPUStream().stream(false);
+    at_npu::native::OpCommand command;
+    command.Name("Copied");
+    if (status >= 0) command.SetCustomHandler([=]() -> int {
+        aclrtMemcpyAsync(y.data_ptr(), y.nbytes(), x.data_ptr(), x.nbytes(),
+                         ACL_MEMCPY_DEVICE_TO_DEVICE, stream);
+        return static_cast<int>(status);
+    });
+    command.Run();
+    return y;
+}
+
+PYBIND11_MODULE(opkit_handler, m) { m.def("copied", &copied); }
+"""
+
+
+@pytest.mark.slow
+def test_a_handler_of_a_command_has_run_and_its_failure_is_told(tmp_path: Path) -> None:
+    # Helper headers that contests hand out call operators so.
+    from torch_npu.utils.cpp_extension import NpuExtension
+
+    source = tmp_path / "handler.cpp"
+    source.write_text(HANDLER)
+    given = NpuExtension("opkit_handler", [str(source)])
+    built = torch.utils.cpp_extension.load(
+        "opkit_handler",
+        [str(source)],
+        extra_include_paths=[str(path) for path in extension_include_dirs()],
+        extra_ldflags=list(given.extra_link_args),
+        build_directory=str(tmp_path),
+    )
+    x = torch.arange(5.0, device="npu")
+    assert torch.equal(built.copied(x, 0).cpu(), torch.arange(5.0))
+    with pytest.raises(RuntimeError, match="Copied returned 7"):
+        built.copied(x, 7)
+    with pytest.raises(RuntimeError, match="Copied has no handler"):
+        built.copied(x, -1)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from opkit.testing.cases.cases import LIST_LENGTH, Shape
+from opkit.testing.cases.permuting_cases import PERMUTING_CASES
 from opkit.testing.cases.pooling_cases import POOLING_CASES
 from opkit.testing.cases.quantising_cases import QUANTISING_CASES
 from opkit.testing.cases.resizing_cases import RESIZING_CASES
@@ -49,6 +50,7 @@ def _boxes(count: int, step: int, *, by_column: bool = False) -> Source:
 
 
 TOGETHER: dict[str, tuple[Together, ...]] = {
+    **PERMUTING_CASES,
     **POOLING_CASES,
     **QUANTISING_CASES,
     **RESIZING_CASES,
@@ -375,6 +377,15 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
     "mat_mul": _PRODUCTS,
     "matmul_fp32": _PRODUCTS,
     # A row of n has n x n sums.
+    "pdist_grad": tuple(
+        Together(
+            ((rows * (rows - 1) // 2,), (rows, columns), (rows * (rows - 1) // 2,)),
+            {"p": power},
+            {"pdist": POSITIVE},
+        )
+        for rows, columns in ((2, 8), (5, 33), (17, 65))
+        for power in (1.0, 2.0)
+    ),
     "segsum": tuple(
         Together((shape,)) for shape in ((1, 1, 16), (2, 3, 33), (2, 3, 5, 65), (1, 2, 2, 257))
     ),

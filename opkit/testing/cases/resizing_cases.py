@@ -122,7 +122,7 @@ RESIZING_CASES: dict[str, tuple[Together, ...]] = {
     "upsample_bilinear2d": tuple(
         Together(
             (image, (2,)),
-            {"align_corners": is_aligned},
+            {"align_corners": is_aligned, "scales": (0.0, 0.0)},
             {"x": POSITIVE, "size": Source(values=tuple(map(float, size)))},
         )
         for image, size in _PLANES

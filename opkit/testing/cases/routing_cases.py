@@ -1,4 +1,4 @@
-"""Cases of operators that route tokens to experts and back, and of rotary embeddings.
+"""Cases of operators that route tokens to experts and back, of attention and rotary embeddings.
 
 Sources: the documents of each operator, parameters and constraints.
 """
@@ -44,6 +44,9 @@ _TURNED = (
     ((2, 5, 3, 128), (1, 5, 1, 128)),
     ((3, 17, 2, 128), (3, 17, 1, 128)),
 )
+
+# Batches, rows, heads of queries, heads of keys.
+_ATTENDED = ((1, 16, 1, 1), (2, 65, 4, 2), (1, 257, 2, 2))
 
 # Kernels add up halves in halves: what cancels out has no digits left.
 _ADDED = {"scales": PROBABILITY} | dict.fromkeys(("expanded_x", "x1", "x2", "bias"), POSITIVE)
@@ -182,6 +185,43 @@ ROUTING_CASES: dict[str, tuple[Together, ...]] = {
             {"sorted_indices": different(tokens * k), "probs": PROBABILITY},
         )
         for tokens, columns, k, _ in _SIZES
+    ),
+    "incre_flash_attention": tuple(
+        Together(
+            ((batch, 1, heads * 64), (batch, rows, keys * 64), (batch, rows, keys * 64)),
+            {"num_heads": heads, "num_key_value_heads": keys, "scale_value": 0.125},
+        )
+        for batch, rows, heads, keys in _ATTENDED
+    ),
+    "prompt_flash_attention": tuple(
+        Together(
+            (
+                (batch, heads, rows, 64),
+                *[(batch, keys, rows, 64)] * 2,
+            )
+            if layout == "BNSD"
+            else ((batch, rows, heads * 64), *[(batch, rows, keys * 64)] * 2),
+            {
+                **{"num_heads": heads, "num_key_value_heads": keys, "scale_value": 0.125},
+                "input_layout": layout,
+            },
+        )
+        for batch, rows, heads, keys in _ATTENDED
+        for layout in ("BSH", "BNSD")
+    ),
+    "rope_with_sin_cos_cache": tuple(
+        Together(
+            ((tokens,), (tokens, heads * size), (tokens, keys * size), (97, turned)),
+            {
+                **{"numQHeads": heads, "numKHeads": keys, "headSize": size},
+                "isNeoxStyle": in_halves,
+            },
+            {"positions": places_of(97)},
+        )
+        for tokens, heads, keys, size, turned in (
+            *((1, 1, 1, 64, 64), (7, 4, 2, 64, 32), (61, 8, 1, 128, 128)),
+        )
+        for in_halves in (True, False)
     ),
     "rotary_position_embedding": tuple(
         Together((whole, shared, shared), {"mode": mode})

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 # Each enters its functions into the table.
 from opkit.testing.documented import (
+    attention,  # noqa: F401
     elementwise,  # noqa: F401
     gates,  # noqa: F401
     indexing,  # noqa: F401
@@ -15,6 +16,7 @@ from opkit.testing.documented import (
     norms,  # noqa: F401
     norms_of_channels,  # noqa: F401
     optimisers,  # noqa: F401
+    permuting,  # noqa: F401
     pooling,  # noqa: F401
     products,  # noqa: F401
     quantising,  # noqa: F401

@@ -35,7 +35,7 @@ def _scales_of_rows(x: Tensor) -> Tensor:
     return torch.amax(torch.abs(x), -1) / LARGEST
 
 
-def _by_row(x: Tensor) -> tuple[Tensor, Tensor]:
+def by_row(x: Tensor) -> tuple[Tensor, Tensor]:
     """Return x by row in int8, and the rows' scales."""
     scales = _scales_of_rows(x)
     return x / scales.unsqueeze(-1), scales
@@ -59,7 +59,7 @@ def ada_layer_norm_quant(
     x: Tensor, scale: Tensor, shift: Tensor, *, epsilon: float
 ) -> tuple[Tensor, Tensor]:
     """Layer norm of x * (1 + scale) + shift by row in int8, and the rows' scales."""
-    return _by_row(plain_layer_normed(x, epsilon) * (1 + by_matrix(scale, x)) + by_matrix(shift, x))
+    return by_row(plain_layer_normed(x, epsilon) * (1 + by_matrix(scale, x)) + by_matrix(shift, x))
 
 
 def _norm_quantised_twice(
@@ -82,10 +82,10 @@ def _norm_quantised_twice(
         return (found[0], found[1]), (None, None)
     if quant_mode != "dynamic" or any(point is not None for point in points):
         return None
-    quantised, of_rows = _by_row(normed if first is None else normed * first)
+    quantised, of_rows = by_row(normed if first is None else normed * first)
     if second is None:
         return (quantised, None), (of_rows, None)
-    again, of_rows_again = _by_row(normed * second)
+    again, of_rows_again = by_row(normed * second)
     return (quantised, again), (of_rows, of_rows_again)
 
 
@@ -152,7 +152,7 @@ def add_rms_norm_dynamic_quant(
     """RMS norm of x1 + x2 by row in int8, the sum, and the rows' scales."""
     if output_mask or x1.shape != x2.shape or gamma.dim() != 1:
         return None
-    quantised, scales = _by_row(_normed(x1 + x2, gamma, epsilon))
+    quantised, scales = by_row(_normed(x1 + x2, gamma, epsilon))
     return quantised, None, x1 + x2, scales, None
 
 
@@ -164,7 +164,7 @@ def add_rms_norm_dynamic_quant_with_norm(
     if output_mask or x1.shape != x2.shape or gamma.dim() != 1:
         return None
     normed = _normed(x1 + x2, gamma, epsilon)
-    quantised, scales = _by_row(normed)
+    quantised, scales = by_row(normed)
     return quantised, None, normed, normed, x1 + x2, scales, None
 
 
@@ -256,7 +256,7 @@ def dua_quantize_add_layer_norm(
 @documented("dynamic_quant")
 def dynamic_quant(x: Tensor) -> tuple[Tensor, Tensor]:
     """x by row in int8, and the rows' scales."""
-    return _by_row(x)
+    return by_row(x)
 
 
 @documented("dynamic_quant")
@@ -296,7 +296,7 @@ def gelu_quant(
     """gelu(x) by row in int8, and the rows' scales."""
     if quant_mode != "dynamic" or round_mode != "rint":
         return None
-    return _by_row(torch.nn.functional.gelu(x, approximate=approximate))
+    return by_row(torch.nn.functional.gelu(x, approximate=approximate))
 
 
 @documented("group_norm_silu_quant", divisors=("scale",))
@@ -351,7 +351,7 @@ def multi_add_rms_norm_dynamic_quant(
         return None
     x = sum(x1) + x2
     normed = _normed(x, gamma, epsilon)
-    quantised, scales = _by_row(normed)
+    quantised, scales = by_row(normed)
     return quantised, None, x, normed, scales, None
 
 
@@ -438,7 +438,7 @@ def rms_norm_dynamic_quant(
     x: Tensor, gamma: Tensor, *, epsilon: float
 ) -> tuple[Tensor, Tensor] | None:
     """RMS norm of x by row in int8, and the rows' scales."""
-    return _by_row(_normed(x, gamma, epsilon)) if gamma.dim() == 1 else None
+    return by_row(_normed(x, gamma, epsilon)) if gamma.dim() == 1 else None
 
 
 @documented("swi_glu_quant")

@@ -67,6 +67,35 @@ def histogram(x: Tensor, low: Number, high: Number, *, bins: int) -> Tensor:
     return torch.histc(x.double(), bins, low, high)
 
 
+@documented("log_sum_exp")
+def log_sum_exp(x: Tensor, *, dim: list[int], keep_dim: bool) -> Tensor:
+    """The logarithm of the sum of exp along axes; along all of them where none is named."""
+    return torch.logsumexp(x, tuple(dim) or tuple(range(x.dim())), keep_dim)
+
+
+@documented("pdist_grad")
+def pdist_grad(dy: Tensor, x: Tensor, pdist: Tensor, *, p: float) -> Tensor | None:
+    """The gradient of the distances between each two rows, in order.
+
+    Args:
+        dy, pdist: (pairs,).
+        x: (rows, columns).
+    """
+    if x.dim() != 2 or not dy.shape == pdist.shape == (math.comb(x.shape[0], 2),):
+        return None
+    rows, others = torch.triu_indices(x.shape[0], x.shape[0], 1)
+    apart = x[rows] - x[others]
+    if p == 0:
+        return torch.zeros_like(x)
+    if p == math.inf:
+        slope = torch.sign(apart) * (apart.abs() == pdist.unsqueeze(-1))
+    else:
+        powers = torch.where(apart == 0, 0, apart.abs() ** (p - 1))
+        slope = torch.sign(apart) * powers / pdist.unsqueeze(-1) ** (p - 1)
+    slope = torch.where(pdist.unsqueeze(-1) == 0, 0, slope) * dy.unsqueeze(-1)
+    return torch.zeros_like(x).index_add(0, rows, slope).index_add(0, others, -slope)
+
+
 @documented("segsum")
 def segsum(x: Tensor) -> Tensor:
     """exp of the sums x[j + 1] + ... + x[i] at [i, j], 0 where j is above i; n gives n x n."""

@@ -71,3 +71,42 @@ def apply_rotary_pos_emb(
 def interleave_rope(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Even places before odd ones, then x * cos + turned(x) * sin in halves."""
     return _interleave_half(x, cos, sin)
+
+
+@documented("rope_with_sin_cos_cache")
+def rope_with_sin_cos_cache(
+    positions: Tensor,
+    query: Tensor,
+    key: Tensor,
+    cache: Tensor,
+    *,
+    numQHeads: int,
+    numKHeads: int,
+    headSize: int,
+    mropeSection: list[int],
+    isNeoxStyle: bool,
+    qStride: int,
+    kStride: int,
+) -> tuple[Tensor, Tensor] | None:
+    """The first columns of each head turned by the cosines and sines of the token's position.
+
+    Args:
+        positions: (tokens,).
+        query, key: (tokens, heads * headSize).
+        cache: (positions, turned columns): half of a row are cosines, half sines.
+    """
+    del qStride, kStride  # where rows lie
+    if any(mropeSection) or positions.dim() != 1:
+        return None
+    cos, sin = cache[positions.long()].unsqueeze(1).chunk(2, -1)
+    turned = []
+    for rows, heads in ((query, numQHeads), (key, numKHeads)):
+        x = rows.reshape(-1, heads, headSize)
+        first, rest = x[..., : cache.shape[-1]], x[..., cache.shape[-1] :]
+        if isNeoxStyle:
+            first = _half(first, torch.cat((cos, cos), -1), torch.cat((sin, sin), -1))
+        else:
+            pairs = (cos.repeat_interleave(2, -1), sin.repeat_interleave(2, -1))
+            first = _interleave(first, *pairs)
+        turned.append(torch.cat((first, rest), -1).reshape(rows.shape))
+    return turned[0], turned[1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from opkit.testing.documented.table import Tensor, documented, torch
 
 
-def _sorted(keys: Tensor) -> Tensor:
+def sorted_places(keys: Tensor) -> Tensor:
     """The places of keys in their order; of equal keys the first comes first."""
     return torch.sort(keys.flatten(), stable=True).indices
 
@@ -105,7 +105,7 @@ def moe_init_routing(
     x: Tensor, row_idx: Tensor, expert_idx: Tensor, *, active_num: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Rows of x in the order of their experts, where each row went, and the experts in order."""
-    order = _sorted(expert_idx)
+    order = sorted_places(expert_idx)
     source = row_idx.flatten()[order].long()
     place = torch.empty_like(source).scatter(0, source, torch.arange(source.numel()))
     kept = min(active_num, x.shape[0]) * expert_idx.shape[-1]
@@ -130,11 +130,11 @@ def moe_init_routing_by_mode(
     """
     if drop_pad_mode != 0 or expert_capacity != 0 or expert_tokens_before_capacity_flag:
         return None
-    order = _sorted(expert_idx)
+    order = sorted_places(expert_idx)
     kept = order.numel() if active_num == 0 else min(active_num, order.numel())
     counts = torch.bincount(expert_idx.flatten().long(), minlength=max(expert_num, 1))
     tokens = {1: torch.cumsum(counts, 0), 2: counts}.get(expert_tokens_count_or_cumsum_flag)
-    return x[order[:kept] // expert_idx.shape[-1]], _sorted(order), tokens, None
+    return x[order[:kept] // expert_idx.shape[-1]], sorted_places(order), tokens, None
 
 
 @documented("moe_init_routing_v2_grad")
@@ -154,9 +154,9 @@ def moe_token_permute(
     """Tokens in the order of their experts, and where each went."""
     if padded_mode:
         return None
-    order = _sorted(indices)
+    order = sorted_places(indices)
     kept = order.numel() if num_out_tokens == 0 else num_out_tokens
-    return tokens[order[:kept] // (indices.numel() // indices.shape[0])], _sorted(order)
+    return tokens[order[:kept] // (indices.numel() // indices.shape[0])], sorted_places(order)
 
 
 @documented("moe_token_permute_grad")
@@ -183,10 +183,10 @@ def moe_token_permute_with_ep(
     first, last = range
     if padded_mode or num_out_tokens != 0 or last <= first:
         return None
-    order = _sorted(indices)
+    order = sorted_places(indices)
     kept = order[first:last]
     chances = None if probs is None else probs.flatten()[kept]
-    return tokens[kept // (indices.numel() // indices.shape[0])], _sorted(order), chances
+    return tokens[kept // (indices.numel() // indices.shape[0])], sorted_places(order), chances
 
 
 @documented("moe_token_unpermute")

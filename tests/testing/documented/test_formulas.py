@@ -448,3 +448,25 @@ def test_products_of_matrices_in_turned_axes_come_back_in_turned_ones() -> None:
     attrs = {**perms, "enable_hf32": False, "batch_split_factor": 1}
     (given,) = _given(spec, x1, x2, None, None, **attrs)
     np.testing.assert_allclose(given, np.einsum("mbk,bkn->mbn", x1, x2))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0, float("inf")])
+def test_distances_between_rows_have_the_gradient_of_torch(p: float) -> None:
+    torch = pytest.importorskip("torch")
+    x, dy = _normal((5, 4), (10,))
+    spec = operator("PdistGrad", "grad input pdist", "out", "p:float=1.0")
+    distances = torch.nn.functional.pdist(torch.from_numpy(x), p).numpy()
+    (found,) = _given(spec, dy, x, distances, p=p)
+    expected = _differentiated(lambda torch, x: torch.nn.functional.pdist(x, p), dy, x)
+    np.testing.assert_allclose(found, expected[0], atol=1e-10)
+
+
+@pytest.mark.torch
+def test_no_axis_stands_for_all_of_them() -> None:
+    (x,) = _normal((3, 4))
+    spec = operator("LogSumExp", "x", "y", "dim:list_int=[] keep_dim:bool=false")
+    (whole,) = _given(spec, x, dim=[], keep_dim=False)
+    np.testing.assert_allclose(whole, np.log(np.exp(x).sum()))
+    (rows,) = _given(spec, x, dim=[1], keep_dim=True)
+    np.testing.assert_allclose(rows, np.log(np.exp(x).sum(1, keepdims=True)))

@@ -139,3 +139,51 @@ def test_pairs_are_turned_by_angles(mode: int) -> None:
     (turned,) = _given(spec, x, np.cos(angles), np.sin(angles), mode=mode)
     np.testing.assert_allclose(turned, expected)
     assert has_cases(spec)
+
+
+def test_attention_by_heads_that_share_keys() -> None:
+    torch = pytest.importorskip("torch")
+    query, key, value = _normal((2, 5, 4 * 8), (2, 6, 2 * 8), (2, 6, 2 * 8))
+    spec = operator(
+        "PromptFlashAttention",
+        "query key value",
+        "y",
+        "num_heads:int=1 scale_value:float=1.0 pre_tokens:int=9 next_tokens:int=0"
+        ' input_layout:string="BSH" num_key_value_heads:int=0'
+        " sparse_mode:int=0 inner_precise:int=1",
+    )
+    attrs = {"num_heads": 4, "num_key_value_heads": 2, "scale_value": 0.25, "input_layout": "BSH"}
+    attrs |= {"sparse_mode": 0, "pre_tokens": 9, "next_tokens": 0, "inner_precise": 1}
+    (found,) = _given(spec, query, key, value, **attrs)
+    heads = [
+        torch.from_numpy(x).unflatten(-1, (n, 8)).transpose(1, 2)
+        for x, n in ((query, 4), (key, 2), (value, 2))
+    ]
+    expected = torch.nn.functional.scaled_dot_product_attention(*heads, scale=0.25, enable_gqa=True)
+    np.testing.assert_allclose(found, expected.transpose(1, 2).flatten(2), atol=1e-12)
+    assert has_cases(spec)
+
+
+@pytest.mark.parametrize("in_halves", [True, False])
+def test_positions_turn_the_first_columns_of_each_head(in_halves: bool) -> None:
+    query, key, cache = _normal((3, 2 * 8), (3, 8), (5, 4))
+    spec = operator(
+        "RopeWithSinCosCache",
+        "positions:int64 queryIn keyIn cosSinCache",
+        "queryOut keyOut",
+        "numQHeads:int=1 numKHeads:int=1 headSize:int=1 mropeSection:list_int=[0,0,0]"
+        " qStride:int=0 kStride:int=0 isNeoxStyle:bool=true",
+    )
+    positions = np.array([4, 0, 2])
+    attrs = {"numQHeads": 2, "numKHeads": 1, "headSize": 8, "mropeSection": [0, 0, 0]}
+    attrs |= {"qStride": 0, "kStride": 0, "isNeoxStyle": in_halves}
+    found, _ = _given(spec, positions, query, key, cache, **attrs)
+    expected = query.reshape(3, 2, 8).copy()
+    for token, position in enumerate(positions):
+        cos, sin = cache[position, :2], cache[position, 2:]
+        for head in expected[token]:
+            one, two = (slice(0, 2), slice(2, 4)) if in_halves else (slice(0, 4, 2), slice(1, 4, 2))
+            first, second = head[one].copy(), head[two].copy()
+            head[one], head[two] = first * cos - second * sin, second * cos + first * sin
+    np.testing.assert_allclose(found, expected.reshape(3, 16))
+    assert has_cases(spec)

@@ -27,6 +27,9 @@ constexpr uint16_t SYNC_AIC_AIV_FLAG = 13;
 constexpr uint32_t BRCB_BROADCAST_NUMBER = 8;
 /// What half of a buffer is its size divided by. Source: ops-nn conv3d_backprop_input_v2, TOTAL_UB_SIZE / HALF_FACTOR.
 constexpr uint32_t HALF_FACTOR = 2;
+/// The bits of float32's negative infinity, which kernels take the address of. Source: ops-transformer
+/// moe_gating_top_k.
+constexpr uint32_t F32_NEG_INF = 0xff800000;
 
 /// Values of unitFlag. Source: ops-nn flat_quant gives the second to the last Mmad of a sum and its Fixpipe, the first
 /// to those before, as the page of MmadParams has 3 and 2.
