@@ -6,18 +6,17 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import shutil
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import opkit
 from opkit.chips import Chip
 from opkit.emulator import include_dir, library_path
-from opkit.errors import OperatorError, UsageError
+from opkit.errors import OperatorError
 from opkit.executor import Cage, Folder, LocalExecutor, Lost, Work, bare, folder_of
 from opkit.folders import (
     DEFAULT_MAX_BYTES,
@@ -26,9 +25,12 @@ from opkit.folders import (
     filling_cache,
     folder_bytes,
 )
+from opkit.judging.kinds import Kind, candidate_files, imports_torch, kind_of
 from opkit.judging.lockdown import Limits
+from opkit.judging.recording import KernelText, Recorded
+from opkit.judging.recordings import recorded_program
 from opkit.judging.sandbox import Sandbox
-from opkit.judging.worker import BuildSetup, begin_build
+from opkit.judging.worker import BuildSetup, RecordRequest, begin_build
 from opkit.schema import OpSpec
 from opkit.toolchain import find_compiler
 
@@ -36,16 +38,6 @@ __all__ = ["INSIDE", "Built", "built_candidate", "candidate_files"]
 
 INSIDE = {"candidate": "/judge/candidate", "artifact": "/judge/artifact"}
 """Where sandboxes have a candidate's sources and what is built of them."""
-
-# What neither the kernel nor its host code is made of.
-_LEFT_OUT = frozenset(
-    (
-        *("build", "build_out", "dist", ".git", "__pycache__", "numpy_ext", "torch_ext"),
-        *("tests", "benchmarks", "scripts", ".github", ".opkit"),
-    )
-)
-_MOST_BYTES = 64 << 20
-_MOST_FILES = 4096
 
 
 @dataclass(frozen=True)
@@ -56,22 +48,33 @@ class Built:
     """The copy that was built."""
     artifact: Path
     digest: str
-    """Of the content of its sources: the same on every machine."""
+    """Of the content of its sources, and of what they launch: the same on every machine."""
     op: str = ""
     """Its OpDef; empty where it does not compile."""
     failure: dict[str, Any] = field(default_factory=dict)
     """What the build said: error, kind, file, line, code."""
     inputs: int = 0
     outputs: int = 0
+    kind: Kind = "project"
+    recorded: Mapping[str, Recorded] = field(default_factory=dict)
+    """Of a program, by the names of cases."""
 
 
 def built_candidate(
-    candidate: Path, spec: OpSpec, *, chip: Chip, limits: Limits, sandboxed: bool
+    candidate: Path,
+    spec: OpSpec,
+    calls: Callable[[], Sequence[RecordRequest]],
+    *,
+    chip: Chip,
+    limits: Limits,
+    sandboxed: bool,
 ) -> Built:
     """Return a candidate, built for the operator of a task; what builds is built once.
 
     What does not build is built again the next time: a limit of time or memory may have ended it.
 
+    Args:
+        calls: returns the task's cases, which a program is called with.
     Raises:
         UsageError: it is none, or too large.
         SetupError: there is no compiler, or no room.
@@ -80,16 +83,35 @@ def built_candidate(
     with filling_cache(folder):
         scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
     try:
-        for name, data in candidate_files(candidate):
+        files = list(candidate_files(candidate))
+        kind = kind_of(files, candidate)
+        for name, data in files:
             file = scratch / "candidate" / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
         digest = folder_of(scratch / "candidate").digest()
+        recorded: Mapping[str, Recorded] = {}
+        kernels: dict[str, KernelText] = {}
+        if kind == "program":
+            recorded = recorded_program(
+                _candidate_folder(scratch, sandboxed),
+                *(spec, calls(), chip, limits),
+                cage=_cage_of(scratch, sandboxed),
+                uses_torch=imports_torch(files),
+            )
+            # What was written down for inputs must not know which inputs there will be.
+            digest = hashlib.sha256(f"{digest}\0{recorded!r}".encode()).hexdigest()[:32]
+            for each in recorded.values():
+                kernels |= each.kernels
+        setup = BuildSetup(spec, chip.name, limits, kind, tuple(kernels.values()))
         place = folder / _key(digest, spec, chip)
+        about: dict[str, Any] = {"kind": kind, "recorded": recorded}
         if not (place / _RECORD).is_file():
-            found = _build(scratch, spec, chip, limits, sandboxed)
+            found = _build(scratch, setup, sandboxed)
             if "failure" in found:
-                return Built(scratch / "candidate", scratch / "artifact", digest, **found)
+                failed = Built(scratch / "candidate", scratch / "artifact", digest, **found)
+                return replace(failed, **about)
+            shutil.rmtree(scratch / "cache", ignore_errors=True)
             size = folder_bytes(scratch)
             record = json.dumps({_BYTES: size, **found})
             (scratch / _RECORD).write_text(record, encoding="utf-8")
@@ -98,9 +120,22 @@ def built_candidate(
             with contextlib.suppress(OSError):
                 # Another process may have been faster, with the same content.
                 scratch.rename(place)
-        return _read(place, digest)
+        return replace(_read(place, digest), **about)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _candidate_folder(scratch: Path, sandboxed: bool) -> Folder:
+    return Folder(Path(INSIDE["candidate"]) if sandboxed else scratch / "candidate")
+
+
+def _cage_of(scratch: Path, sandboxed: bool) -> Cage:
+    """Return where a program is called: it sees its files, and what opkit has built for torch."""
+    if not sandboxed:
+        return bare
+    cache = cache_folder()
+    seen = {INSIDE["candidate"]: scratch / "candidate", str(cache): cache}
+    return Sandbox(seen, environment={"XDG_CACHE_HOME": str(cache.parent)})
 
 
 _RECORD = "built.json"
@@ -122,93 +157,6 @@ def _entries(folder: Path) -> Iterator[tuple[int, int, Path]]:
             yield record.parent.stat().st_mtime_ns, int(size), record.parent
 
 
-_KINDS = {
-    ".whl": "is a wheel, and opkit judge builds what it judges",
-    ".asc": "is a direct-launch source, which has no host code to choose tiles and types by",
-    ".cpp": "is a direct-launch source, which has no host code to choose tiles and types by",
-    ".cce": "is a direct-launch source, which has no host code to choose tiles and types by",
-}
-
-
-def _kind(candidate: Path) -> str:
-    """Return what a candidate is that is no folder."""
-    if not candidate.exists():
-        return "there is no such folder"
-    if candidate.suffix != ".py":
-        return _KINDS.get(candidate.suffix, "is no folder")
-    text = candidate.read_text(encoding="utf-8", errors="replace")
-    imported = set(re.findall(r"^\s*(?:import|from)\s+(\w+)", text, re.MULTILINE))
-    for module, name in (("pypto", "PyPTO"), ("triton", "Triton")):
-        if module in imported:
-            return f"is a {name} file, of which opkit judge makes no operator"
-    return "is a Python file, of which opkit judge makes no operator"
-
-
-def _launching_file(candidate: Path) -> Path | None:
-    """Return the first source that launches a kernel; None where a folder has operators' host
-    code, or no such source."""
-    found: Path | None = None
-    for above, folders, names in os.walk(candidate):
-        folders[:] = sorted(name for name in folders if name not in _LEFT_OUT)
-        if "op_host" in folders:
-            return None
-        for name in sorted(names):
-            file = Path(above, name)
-            is_source = file.suffix in _SOURCES and file.is_file() and not file.is_symlink()
-            if found is not None or not is_source or file.stat().st_size > _MOST_SOURCE_BYTES:
-                continue
-            if _LAUNCH.search(file.read_text(encoding="utf-8", errors="replace")):
-                found = file.relative_to(candidate)
-    return found
-
-
-_SOURCES = (".asc", ".cce", ".cpp", ".cc", ".h", ".hpp")
-_MOST_SOURCE_BYTES = 1 << 20
-_LAUNCH = re.compile(r"\w\s*<<<[^;]*>>>\s*\(")
-
-
-def _help(candidate: Path) -> str:
-    if candidate.suffix == ".whl":
-        return "give the folder of the project that it was built of"
-    return (
-        "a candidate is an operator project: opkit gen makes one of a prototype, and its op_kernel"
-        " holds the kernel, in Ascend C"
-    )
-
-
-def candidate_files(candidate: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of each source, without links: what they lead to is not its own.
-
-    Raises:
-        UsageError: there is no such folder, or it is too large.
-    """
-    if not candidate.is_dir():
-        raise UsageError(f"{candidate}: {_kind(candidate)}", help=_help(candidate))
-    launching = _launching_file(candidate)
-    if launching is not None:
-        raise UsageError(
-            f"{candidate}: is a direct-launch project, {launching} launches its kernel itself:"
-            " it has no host code to choose tiles and types by",
-            help=_help(candidate),
-        )
-    size, count = 0, 0
-    for above, folders, names in os.walk(candidate):
-        folders[:] = sorted(
-            name for name in folders if name not in _LEFT_OUT and not Path(above, name).is_symlink()
-        )
-        for name in sorted(names):
-            file = Path(above, name)
-            if file.is_symlink() or not file.is_file():
-                continue
-            size, count = size + file.stat().st_size, count + 1
-            if size > _MOST_BYTES or count > _MOST_FILES:
-                raise UsageError(
-                    f"{candidate} has more than {_MOST_BYTES >> 20} MiB or {_MOST_FILES} files",
-                    help="leave out what its kernel and host code are not made of",
-                )
-            yield str(file.relative_to(candidate)), file.read_bytes()
-
-
 def _key(digest: str, spec: OpSpec, chip: Chip) -> str:
     """Return what an artifact depends on: sources, operator, chip, compiler, opkit."""
     library = library_path().stat()
@@ -220,9 +168,7 @@ def _key(digest: str, spec: OpSpec, chip: Chip) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
-def _build(
-    scratch: Path, spec: OpSpec, chip: Chip, limits: Limits, sandboxed: bool
-) -> dict[str, Any]:
+def _build(scratch: Path, setup: BuildSetup, sandboxed: bool) -> dict[str, Any]:
     """Build below a scratch folder; return the fields of `Built`."""
     folders = {name: Folder(scratch / name) for name in INSIDE}
     cage: Cage = bare
@@ -236,17 +182,16 @@ def _build(
         if "CXX" in os.environ:
             environment["CXX"] = os.environ["CXX"]
         cage = Sandbox(seen, writable, environment)
-    work = Work(begin_build, BuildSetup(chip.name, limits), folders, seconds=limits.seconds)
+    work = Work(begin_build, setup, folders, seconds=setup.limits.seconds)
     with LocalExecutor(1, cage=cage).open(work) as crew:
         try:
-            (found,) = crew.run([(spec.op, spec.name)])
+            (found,) = crew.run([None])
         except OperatorError as error:
             found = Lost(error.message, 1)
     if isinstance(found, Lost):
         return {"failure": {"error": f"the build ended: {found}", "kind": "Lost", "code": 1}}
     if not isinstance(found, dict) or "error" in found or not isinstance(found.get("op"), str):
         said = found if isinstance(found, dict) else {"error": "the build says nothing", "code": 1}
-        return {
-            "failure": {key: said.get(key) for key in ("error", "kind", "file", "line", "code")}
-        }
+        keys = ("error", "kind", "file", "line", "code")
+        return {"failure": {key: said.get(key) for key in keys}}
     return {key: found[key] for key in ("op", "inputs", "outputs")}

@@ -18,6 +18,8 @@ KINDS = {
     "SHAPE": "an output has another shape or data type than the golden gives",
     "NOT-BY-INSTRUCTIONS": "an output has more bytes than the launch's instructions wrote to"
     " global memory",
+    "HOST-COMPUTED": "what its Python, or torch, has computed of the inputs is part of its result,"
+    " or of what it launches: kernels alone compute",
     "INPUT-WRITTEN": "a launch changes an input that is no output",
     "NO-LAUNCH": "no kernel was launched, and there is something to compute",
     "CACHED": "a launch gives what an earlier one with other inputs gave",
@@ -27,6 +29,7 @@ KINDS = {
     "ENDED": "the process in which it ran ended: exit, abort, a crash",
     "SYSTEM-CALL": "it asked the system for another process, a socket or the like, and was ended",
     "GARBLED": "its process sent something else than results",
+    "RAISED": "its Python raises an exception for a case of the task",
     "REFUSED": "its host code refuses a case of the task",
 }
 """What each finding of the judge's own says."""

@@ -20,7 +20,7 @@ from opkit.judging.sandbox import Sandbox
 from opkit.judging.worker import GoldenSetup, begin_golden
 from opkit.testing import Golden
 
-__all__ = ["golden_apart", "golden_of_text"]
+__all__ = ["golden_apart", "golden_of_text", "require_torch"]
 
 _INSIDE = "/judge/golden"
 
@@ -47,7 +47,7 @@ def golden_apart(
         SetupError: it needs torch, which is not installed.
     """
     if uses_torch:
-        _require_torch(file)
+        require_torch(f"{file}: the golden")
     folder = file.parent.absolute()
     inside = Folder(Path(_INSIDE) if sandboxed else folder)
     setup = GoldenSetup(file.name, uses_torch, limits)
@@ -64,12 +64,17 @@ def golden_apart(
         yield Golden(file, module)
 
 
-def _require_torch(file: Path) -> None:
+def require_torch(what: str) -> None:
+    """Make sure that torch is there.
+
+    Raises:
+        SetupError: it is not.
+    """
     import importlib.util
 
     if importlib.util.find_spec("torch") is None:
         raise SetupError(
-            f"{file}: the golden is a program of torch, which is not installed",
+            f"{what} is a program of torch, which is not installed",
             help="pip install 'opkit[torch]'",
         )
 

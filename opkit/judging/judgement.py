@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from opkit.judging.findings import JudgeFinding, JudgeGap
+from opkit.judging.kinds import Kind
 from opkit.judging.score import FORMULA, case_part, speed_share, total_score
 
 __all__ = ["JudgedCase", "Judgement", "judgement_object", "judgement_text"]
@@ -56,6 +57,8 @@ class Judgement:
     """Launches that opkit itself could not finish."""
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
     """Wall time of the steps on this machine; no part of the verdict."""
+    kind: Kind = "project"
+    """Of the candidate."""
 
     @property
     def is_judged(self) -> bool:
@@ -116,6 +119,7 @@ def judgement_object(judgement: Judgement, *, with_seconds: bool = False) -> dic
     document: dict[str, object] = {
         "task": judgement.task,
         "operator": judgement.operator,
+        "kind": judgement.kind,
         "chip": judgement.chip,
         "standard": judgement.standard,
         "verdict": judgement.verdict,

@@ -26,11 +26,18 @@ from opkit.chips import Chip, find_chip
 from opkit.errors import FAULT_IDS, OperatorError, OpkitError, PrecisionError, SetupError
 from opkit.executor import Crew, Folder, LocalExecutor, Lost, Work, bare, read_array
 from opkit.judging.candidate import INSIDE, Built, built_candidate
+from opkit.judging.entry import MARK_INTERFACE
 from opkit.judging.findings import JudgeFinding, JudgeGap, finding
 from opkit.judging.judgement import JudgedCase, Judgement
 from opkit.judging.sandbox import Sandbox, require_sandbox
 from opkit.judging.task import Question, Task, open_task
-from opkit.judging.worker import LaunchRequest, LaunchSetup, begin_launches
+from opkit.judging.worker import (
+    LaunchRequest,
+    LaunchSetup,
+    OutputShapes,
+    RecordRequest,
+    begin_launches,
+)
 from opkit.profiling import ceilings
 from opkit.testing import (
     Case,
@@ -41,7 +48,17 @@ from opkit.testing import (
     output_tensors,
 )
 from opkit.testing import judge as compare_outputs
-from opkit.toolchain import foreign_host_names, foreign_log, is_foreign, library_names, named_texts
+from opkit.toolchain import (
+    assembly_log,
+    foreign_host_names,
+    foreign_launcher_names,
+    foreign_log,
+    is_foreign,
+    library_names,
+    library_names_behind,
+    named_texts,
+    scan_kernels,
+)
 
 __all__ = ["judge", "judge_candidate"]
 
@@ -77,20 +94,27 @@ def judge_candidate(candidate: Path, task: Task, question: Question) -> Judgemen
     """
     begin = time.perf_counter()
     target, limits, sandboxed = find_chip(question.chip), question.limits, question.sandboxed
-    built = built_candidate(candidate, task.spec, chip=target, limits=limits, sandboxed=sandboxed)
+    shapes = _Shapes(task)
+
+    def calls() -> list[RecordRequest]:
+        return [RecordRequest(case, shapes.of(case)) for case in task.cases]
+
+    built = built_candidate(
+        *(candidate, task.spec, calls), chip=target, limits=limits, sandboxed=sandboxed
+    )
     seconds = {"build": time.perf_counter() - begin}
     against = against_build(built, task)
     if against:
-        return _judgement(task, target, not built.failure, (), against, seconds)
+        return _judgement(task, built, target, (), against, seconds)
     begin = time.perf_counter()
-    run = _Run(task, built, target)
+    run = _Run(task, built, target, shapes)
     folders = {
         name: Folder(Path(INSIDE[name]) if sandboxed else path)
         for name, path in (("artifact", built.artifact), ("candidate", built.sources))
     }
     seen = {INSIDE["artifact"]: built.artifact, INSIDE["candidate"]: built.sources}
     cage = Sandbox(seen) if sandboxed else bare
-    setup = LaunchSetup(task.spec, target.name, limits, built.op)
+    setup = LaunchSetup(task.spec, target.name, limits, built.op, built.kind)
     # Its memory holds its outputs, and the message that has them.
     most = limits.memory_mib << 19
     work = Work(begin_launches, setup, folders, seconds=limits.seconds + 10, most_bytes=most)
@@ -101,14 +125,14 @@ def judge_candidate(candidate: Path, task: Task, question: Question) -> Judgemen
             run.alone(crew)
     seconds["judge"] = time.perf_counter() - begin
     return _judgement(
-        *(task, target, True, tuple(run.judged), run.findings(), seconds), gaps=run.gaps()
+        *(task, built, target, tuple(run.judged), run.findings(), seconds), gaps=run.gaps()
     )
 
 
 def _judgement(
     task: Task,
+    built: Built,
     chip: Chip,
-    is_compiled: bool,
     cases: tuple[JudgedCase, ...],
     findings: Sequence[JudgeFinding],
     seconds: dict[str, float],
@@ -116,8 +140,8 @@ def _judgement(
 ) -> Judgement:
     left_out = len(task.left_out)
     return Judgement(
-        *(task.name, task.spec.op, chip.name, task.standard.name, is_compiled, cases),
-        *(tuple(findings), left_out, tuple(gaps), seconds),
+        *(task.name, task.spec.op, chip.name, task.standard.name, not built.failure, cases),
+        *(tuple(findings), left_out, tuple(gaps), seconds, built.kind),
     )
 
 
@@ -138,6 +162,8 @@ def against_build(built: Built, task: Task) -> list[JudgeFinding]:
             # What foreign host code leaves of its description is no error of opkit's.
             message = f"the build ended by {kind}: {message}"
         file, line = str(built.failure.get("file") or ""), int(built.failure.get("line") or 0)
+        if MARK_INTERFACE in message:
+            return [finding("INTERFACE", message, file=file, line=line)]
         foreign = any(is_foreign(text) for text in message.splitlines())
         return [finding("FOREIGN-KERNEL" if foreign else "BUILD", message, file=file, line=line)]
     found = []
@@ -148,13 +174,25 @@ def against_build(built: Built, task: Task) -> list[JudgeFinding]:
             f" {len(spec.inputs)} and {len(spec.outputs)}"
         )
         found.append(finding("INTERFACE", detail))
-    # Again, and outside: what was built in the sandbox is not taken at its word.
+    return found + foreign_findings(built)
+
+
+def foreign_findings(built: Built) -> list[JudgeFinding]:
+    """Return what a candidate's libraries ask of this machine.
+
+    Outside of its sandbox, and again: what was built there is not taken at its word.
+    """
     files = [path for path in built.sources.rglob("*") if path.suffix in _SOURCES]
     texts = named_texts(None, [path.relative_to(built.sources) for path in files], built.sources)
-    for library in sorted(built.artifact.glob("*.so")):
+    for each in built.recorded.values():
+        texts += [(f"{kernel.name}.cpp", kernel.source) for kernel in each.kernels.values()]
+    found = []
+    for library in sorted((*built.artifact.glob("*.so"), *built.artifact.glob("*.o"))):
         image = library.read_bytes()
         try:
-            if library.name.startswith("lib"):
+            if built.kind == "direct-launch":
+                found += _foreign_of_launcher(library.suffix, image, texts)
+            elif library.name.startswith("lib"):
                 names = foreign_host_names(image)
                 found += [finding("FOREIGN-HOST", ", ".join(names))] if names else []
             else:
@@ -165,6 +203,20 @@ def against_build(built: Built, task: Task) -> list[JudgeFinding]:
         except (struct.error, IndexError, ValueError) as error:
             found.append(finding("FOREIGN-KERNEL", f"{library.name} is no library: {error}"))
     return found
+
+
+def _foreign_of_launcher(
+    suffix: str, image: bytes, texts: Sequence[tuple[str, str]]
+) -> list[JudgeFinding]:
+    """Return what host code and kernels in one library, or one of its objects, ask for."""
+    if suffix == ".so":
+        log = assembly_log(texts)
+        names = foreign_launcher_names(image)
+        found = [finding("FOREIGN-KERNEL", log.strip())] if log else []
+        return found + ([finding("FOREIGN-HOST", ", ".join(names))] if names else [])
+    kernels = {kernel.name for _, text in texts for kernel in scan_kernels(text)}
+    names = library_names_behind(image, sorted(kernels))
+    return [finding("LIBRARY-KERNEL", ", ".join(names))] if names else []
 
 
 def _raise_ours(answer: Mapping[str, Any]) -> None:
@@ -178,12 +230,32 @@ def _raise_ours(answer: Mapping[str, Any]) -> None:
 
 
 @dataclass
+class _Shapes:
+    """What a golden says of outputs, for candidates that do not say it themselves."""
+
+    task: Task
+    _known: dict[str, OutputShapes] = field(default_factory=dict)
+
+    def of(self, case: Case) -> OutputShapes:
+        """Return shape and data type of each output of a case."""
+        if case.name not in self._known:
+            reference = find_reference(case, self.task.spec, self.task.golden, wants_second=False)
+            assert reference is not None
+            outputs, _ = reference.whole(make_inputs(case))
+            types = [dtype.name for _, dtype in output_tensors(case, self.task.spec)]
+            shapes = (tuple(output.shape) for output in outputs)
+            self._known[case.name] = tuple(zip(shapes, types, strict=True))
+        return self._known[case.name]
+
+
+@dataclass
 class _Run:
     """The launches of one candidate so far."""
 
     task: Task
     built: Built
     chip: Chip
+    shapes: _Shapes
     judged: list[JudgedCase] = field(default_factory=list)
     suspected: Case | None = None
     """A case that is wrong after others, to be run alone."""
@@ -214,7 +286,7 @@ class _Run:
         """Launch the suspected case in a process of its own."""
         case, self.suspected = self.suspected, None
         assert case is not None
-        answer = self._answer(crew, LaunchRequest(case))
+        answer = self._answer(crew, case)
         outputs = _outputs(answer)
         if outputs is None:
             return
@@ -256,7 +328,15 @@ class _Run:
         drawn = int(hashlib.sha256(text.encode()).hexdigest()[:8], 16)
         return replace(case, seed=drawn, label=case.name)
 
-    def _answer(self, crew: Crew, request: LaunchRequest) -> dict[str, Any]:
+    def _answer(self, crew: Crew, case: Case, *, checked: bool = False) -> dict[str, Any]:
+        request = LaunchRequest(case, checked)
+        if self.built.kind == "program":
+            recorded = self.built.recorded[case.name]
+            if recorded.recording is None:
+                return dict(recorded.failure)
+            request = replace(request, recording=recorded.recording)
+        elif self.built.kind == "direct-launch":
+            request = replace(request, outputs=self.shapes.of(case))
         try:
             (found,) = crew.run([request])
         except OperatorError as error:
@@ -272,7 +352,7 @@ class _Run:
     def _launch(self, crew: Crew, case: Case, *, keep: bool) -> None:
         """Launch a case, judge it, and note what speaks against the candidate."""
         position = self._ran
-        answer = self._answer(crew, LaunchRequest(case))
+        answer = self._answer(crew, case)
         outputs = _outputs(answer)
         if outputs is None:
             why = self._note_failure(answer, case)
@@ -294,6 +374,9 @@ class _Run:
             elif position and self.suspected is None:
                 self.suspected = case
             self._note("WRONG", "", case.name)
+            recorded = self.built.recorded.get(case.name)
+            if recorded is not None and recorded.depends:
+                self._note("HOST-COMPUTED", recorded.depends, case.name)
         else:
             self._note_means(case, outputs, answer)
         for name in answer.get("changed_inputs") or ():
@@ -334,8 +417,9 @@ class _Run:
             return "MEMORY-LIMIT"
         if answer.get("code") == OpkitError.exit_code:
             return self._note_gap(kind, first, case.name)
-        id = "GARBLED" if kind == "Garbled" else "REFUSED"
-        self._note(id, first, case.name)
+        ids = {"Garbled": "GARBLED", "HostComputed": "HOST-COMPUTED", "Raised": "RAISED"}
+        id = "INTERFACE" if MARK_INTERFACE in text else ids.get(kind, "REFUSED")
+        self._note(id, first, case.name, file, line)
         return id
 
     def _compared(self, case: Case, outputs: Sequence[Any]) -> tuple[OutputResult, ...]:
@@ -373,7 +457,7 @@ class _Run:
     def _check(self, crew: Crew, case: Case) -> None:
         import json
 
-        answer = self._answer(crew, LaunchRequest(case, checked=True))
+        answer = self._answer(crew, case, checked=True)
         if "findings" not in answer:
             self._note_failure(answer, case)
             return

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .blocks import function
     from .diagnostics import PyptoWarning
     from .foreign import as_pypto
-    from .programs import Function, Program, jit
+    from .programs import Function, Program, jit, run_kernels_only
 
 __all__ = [
     "DYNAMIC",
@@ -35,6 +35,7 @@ __all__ = [
     "as_pypto",
     "function",
     "jit",
+    "run_kernels_only",
 ]
 
 _HOME = {
@@ -49,6 +50,7 @@ _HOME = {
     "SymInt": "symbolic",
     "function": "blocks",
     "jit": "programs",
+    "run_kernels_only": "programs",
 }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from opkit import compiler
 from opkit.compiler import Graph, GraphBuilder, GraphError, Location, Tensor
+from opkit.errors import OpkitError
 
 # Functions of tensors register themselves.
 from . import functions  # noqa: F401
@@ -31,6 +32,7 @@ __all__ = [
     "jit",
     "kernel_name",
     "kind_of",
+    "run_kernels_only",
     "run_program",
 ]
 
@@ -300,6 +302,15 @@ def _compile(program: Program) -> None:
         program.reason = program.reason or reason
 
 
+_kernels_only = False
+
+
+def run_kernels_only() -> None:
+    """From now on have programs refused in this process that NumPy would run (OpkitError)."""
+    global _kernels_only
+    _kernels_only = True
+
+
 def run_program(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
     graph = program.graph
     if graph is None:
@@ -314,6 +325,9 @@ def run_program(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
         except GraphError as err:
             # The compiler has no kernel for some operator: said by Program.reason, never silently.
             program.compiled, program.reason = None, str(err)
+    if _kernels_only:
+        where = f": {program.reason}" if program.reason else ""
+        raise OpkitError(f"opkit has no kernels for the program, which would run in NumPy{where}")
     rounded = compiler.round_each(graph)
     values = compiler.run_graph(rounded, given)
     return {

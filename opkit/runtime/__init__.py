@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from opkit.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from opkit.runtime.allocation import allocated
+    from opkit.runtime.allocation import BEGIN_BYTES, allocated, zeros_of_bytes
     from opkit.runtime.device import Configuration, configuration, configure, load_emulator
-    from opkit.runtime.kernel import DeviceMemory, Kernel, LaunchResult
+    from opkit.runtime.kernel import DeviceMemory, Kernel, LaunchResult, launches_go_to
     from opkit.runtime.library import (
         Library,
         OutputSpec,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from opkit.runtime.watchdog import DEFAULT_TIMEOUT_SECONDS, time_limit
 
 __all__ = [
+    "BEGIN_BYTES",
     "DEFAULT_TIMEOUT_SECONDS",
     "Configuration",
     "DeviceMemory",
@@ -45,6 +46,7 @@ __all__ = [
     "configure",
     "find_program",
     "find_script",
+    "launches_go_to",
     "load_emulator",
     "open",
     "program_variables",
@@ -53,14 +55,15 @@ __all__ = [
     "run_script",
     "time_limit",
     "timeout_option",
+    "zeros_of_bytes",
 ]
 
 __getattr__ = lazy_names(
     __name__,
     {
-        "allocation": ("allocated",),
+        "allocation": ("BEGIN_BYTES", "allocated", "zeros_of_bytes"),
         "device": ("Configuration", "configuration", "configure", "load_emulator"),
-        "kernel": ("DeviceMemory", "Kernel", "LaunchResult"),
+        "kernel": ("DeviceMemory", "Kernel", "LaunchResult", "launches_go_to"),
         "library": ("Library", "OutputSpec", "Tiling", "changed_inputs", "open", "raise_status"),
         "package": ("OperatorPackage",),
         "program": (

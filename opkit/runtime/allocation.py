@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BEGIN_BYTES", "allocated", "zeros"]
+__all__ = ["BEGIN_BYTES", "allocated", "zeros", "zeros_of_bytes"]
 
 BEGIN_BYTES = 512
 """Tensors begin at multiples of it. Source: torch_npu's NPUCachingAllocator, rounding of sizes."""
@@ -25,10 +25,18 @@ def zeros(shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
     Raises:
         MemoryError, ValueError: as numpy.zeros.
     """
-    size_bytes = math.prod(shape) * dtype.itemsize
+    return zeros_of_bytes(math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
+
+
+def zeros_of_bytes(size_bytes: int) -> NDArray[np.uint8]:
+    """Return as `zeros`, of bytes.
+
+    Raises:
+        MemoryError, ValueError: as numpy.zeros.
+    """
     memory = np.zeros(size_bytes + BEGIN_BYTES, np.uint8)
     begin = -memory.ctypes.data % BEGIN_BYTES
-    return memory[begin : begin + size_bytes].view(dtype).reshape(shape)
+    return memory[begin : begin + size_bytes]
 
 
 def allocated(array: NDArray[Any]) -> NDArray[Any]:

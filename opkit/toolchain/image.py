@@ -12,10 +12,10 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from opkit.chips import DEFAULT_CHIP, Chip, find_chip
 from opkit.errors import BuildError, UsageError
@@ -188,6 +188,21 @@ def operator_images(folder: Path) -> tuple[OperatorImage, ...]:
     )
 
 
+Recorder: TypeAlias = Callable[[str, Chip, tuple[str, ...], str | None, bool, bool], KernelImage]
+_recorder: Recorder | None = None
+
+
+def kernels_go_to(recorder: Recorder) -> None:
+    """From now on have this process's kernels not compiled, but their texts told.
+
+    Args:
+        recorder: takes text, chip, kernels and mode as `compile_kernel` does, whether it includes
+            other files, and whether it is generated; returns what goes for an image.
+    """
+    global _recorder
+    _recorder = recorder
+
+
 def compile_kernel(
     source: str | Path,
     chip: Chip | str = DEFAULT_CHIP,
@@ -224,6 +239,9 @@ def compile_kernel(
     if mode is not None and mode not in MODES:
         raise UsageError(f'"{mode}" is no mode of a kernel: there is {", ".join(MODES)}')
     target = find_chip(chip) if isinstance(chip, str) else chip
+    if _recorder is not None:
+        text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
+        return _recorder(text, target, tuple(kernels), mode, bool(include_dirs), is_generated)
     request = _Request(
         text=source.read_text(encoding="utf-8") if isinstance(source, Path) else source,
         chip=target,

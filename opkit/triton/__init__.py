@@ -14,10 +14,12 @@ from opkit.lazy import lazy_names
 if TYPE_CHECKING:
     from .activation import activate, active, launch, offer
     from .front import TritonError
+    from .headers import DEVICE_FUNCTIONS
     from .launching import SlowKernel, TritonKernel
     from .redirect import is_active
 
 __all__ = [
+    "DEVICE_FUNCTIONS",
     "SlowKernel",
     "TritonError",
     "TritonKernel",
@@ -34,6 +36,7 @@ __getattr__ = lazy_names(
         "activation": ("activate", "active", "launch", "offer"),
         "front": ("TritonError",),
         "launching": ("SlowKernel", "TritonKernel"),
+        "headers": ("DEVICE_FUNCTIONS",),
         "redirect": ("is_active",),
     },
 )

@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from opkit.chips import find_chip
 from opkit.errors import BuildError
 
 from .front import TritonError, triton_ir
+from .headers import DEVICE_FUNCTIONS
 from .kernel import KernelText, kernel_text
 from .products import SYSTEM_BYTES
 from .ttir import read_module
@@ -151,7 +151,7 @@ def _compiled(
             kernels=[text.name],
             mode=text.mode,
             name=f"{text.name}.cpp",
-            include_dirs=[Path(__file__).parent / "device"],
+            include_dirs=[DEVICE_FUNCTIONS],
             is_generated=not text.needs_library,
         )
     except BuildError as err:

@@ -6,7 +6,14 @@ import os
 import sys
 from typing import Any
 
-__all__ = ["BACKEND", "VARIABLE", "install", "install_when_there", "is_active", "is_ours"]
+__all__ = [
+    "BACKEND",
+    "VARIABLE",
+    "install",
+    "install_when_there",
+    "is_active",
+    "is_ours",
+]
 
 BACKEND = "opkit"
 """Its name among Triton's backends."""

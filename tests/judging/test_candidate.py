@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from opkit.chips import find_chip
-from opkit.errors import UsageError
 from opkit.judging import Limits, candidate
-from opkit.judging.candidate import Built, built_candidate, candidate_files
+from opkit.judging.candidate import Built, built_candidate
 from opkit.schema import OpSpec
 
 _LOST = {"failure": {"error": "the build ended by the limit of 1 s", "kind": "Lost", "code": 1}}
@@ -32,7 +31,7 @@ def _built(folder: Path, text: str) -> Built:
     (folder / "kernel.cpp").write_text(text)
     spec = OpSpec(op="Judged", name="judged", inputs=(), outputs=(), attrs=(), source=folder)
     chip = find_chip("Ascend910B2")
-    return built_candidate(folder, spec, chip=chip, limits=Limits(), sandboxed=False)
+    return built_candidate(folder, spec, list, chip=chip, limits=Limits(), sandboxed=False)
 
 
 def test_what_a_limit_has_ended_is_built_again(
@@ -73,36 +72,3 @@ def test_the_digest_that_inputs_are_drawn_from_is_that_of_the_sources_alone(
     assert second.artifact != first.artifact
     assert second.digest == first.digest
     assert _built(tmp_path / "one", "2").digest != first.digest
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
-        ("a.whl", "", "wheel"),
-        ("a.asc", "", "direct-launch"),
-        ("a.cpp", "", "direct-launch"),
-        ("a.py", "import numpy\nimport pypto\n", "PyPTO"),
-        ("a.py", "from triton import language\n", "Triton"),
-        ("a.txt", "", "is no folder"),
-    ],
-)
-def test_what_is_no_project_is_refused_by_its_name(
-    tmp_path: Path, name: str, text: str, said: str
-) -> None:
-    # Each was "no such folder", or no more than no folder.
-    (tmp_path / name).write_text(text)
-    with pytest.raises(UsageError, match=said) as caught:
-        list(candidate_files(tmp_path / name))
-    assert caught.value.help is not None
-    assert "project" in caught.value.help
-
-
-def test_a_direct_launch_project_is_refused_by_its_name(tmp_path: Path) -> None:
-    # It was built as a project, and judged as one that does not compile.
-    source = tmp_path / "csrc" / "add.cpp"
-    source.parent.mkdir()
-    source.write_text("void run(void* s) { add<<<8, nullptr, s>>>(x, y); }\n")
-    with pytest.raises(UsageError, match=r"direct-launch project, csrc/add\.cpp"):
-        list(candidate_files(tmp_path))
-    (tmp_path / "csrc" / "op_host").mkdir()
-    assert [name for name, _ in candidate_files(tmp_path)] == ["csrc/add.cpp"]

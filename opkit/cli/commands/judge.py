@@ -64,7 +64,7 @@ __all__ = ["command"]
     "--batch",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="Also the candidates of this file, a folder a line.",
+    help="Also the candidates of this file, one a line.",
 )
 @jobs_option("Candidates")
 @executor_option("Candidates")
@@ -114,10 +114,12 @@ def command(
 ) -> None:
     """Judge candidates that nobody trusts against a task.
 
-    A CANDIDATE is the folder of an operator project. It is built, launched on the task's cases,
-    compared with the task's golden, timed by the model of the chip and checked. Candidate and
-    golden run in sandboxes of their own, without network and other files, and the verdict is
-    counted outside of both. Exits 1 unless every candidate is right and nothing speaks against it.
+    A CANDIDATE is the folder of an operator project, sources that launch their kernels, a program
+    of Triton or PyPTO, or a wheel; docs/judge.md says what each exposes. It is built, launched on
+    the task's cases, compared with the task's golden, timed by the model of the chip and checked.
+    Candidate and golden run in sandboxes of their own, without network and other files, and the
+    verdict is counted outside of both. Exits 1 unless every candidate is right and nothing speaks
+    against it.
 
     Example: opkit judge gelu_custom --task gelu_custom.json --json
     """
@@ -125,7 +127,7 @@ def command(
 
     named = [*candidates, *_listed(batch)]
     if not named:
-        raise UsageError("no candidate is named", help="give folders, or --batch FILE")
+        raise UsageError("no candidate is named", help="give folders or files, or --batch FILE")
     question = Question(
         task=task,
         op=op,

@@ -13,12 +13,16 @@ if TYPE_CHECKING:
     from .described import HostDescription
     from .imports import (
         allocating_names,
+        assembly_log,
         foreign_host_names,
         foreign_kernel_log,
+        foreign_launcher_names,
         foreign_log,
         is_foreign,
         library_names,
+        library_names_behind,
         named_texts,
+        pastes_tokens,
     )
     from .library_build import (
         OperatorBuild,
@@ -42,7 +46,7 @@ if TYPE_CHECKING:
     )
     from .session import Session
     from .state import BuildState
-    from .unit import CompileUnit
+    from .unit import CompileUnit, LinkUnit, link_argv
 
 __all__ = [
     "LIBRARY_KINDS",
@@ -53,10 +57,12 @@ __all__ = [
     "BuildState",
     "CompileUnit",
     "HostDescription",
+    "LinkUnit",
     "OperatorBuild",
     "ProcessGroup",
     "Session",
     "allocating_names",
+    "assembly_log",
     "build",
     "build_library",
     "build_operators",
@@ -64,15 +70,19 @@ __all__ = [
     "default_output",
     "foreign_host_names",
     "foreign_kernel_log",
+    "foreign_launcher_names",
     "foreign_log",
     "host_argv",
     "host_description",
     "is_foreign",
     "is_operator_for",
     "library_names",
+    "library_names_behind",
+    "link_argv",
     "named_texts",
     "operators_below",
     "operators_for",
+    "pastes_tokens",
     "precompiled_headers",
     "project_as_built",
     "read_opdefs",
@@ -91,12 +101,16 @@ __getattr__ = lazy_names(
         "described": ("HostDescription",),
         "imports": (
             "allocating_names",
+            "assembly_log",
             "foreign_host_names",
+            "foreign_launcher_names",
             "foreign_kernel_log",
             "foreign_log",
             "is_foreign",
             "library_names",
+            "library_names_behind",
             "named_texts",
+            "pastes_tokens",
         ),
         "manifest": ("MANIFEST_NAME",),
         "library_build": (
@@ -123,6 +137,6 @@ __getattr__ = lazy_names(
         ),
         "session": ("Session",),
         "state": ("BuildState",),
-        "unit": ("CompileUnit",),
+        "unit": ("CompileUnit", "LinkUnit", "link_argv"),
     },
 )

@@ -22,9 +22,11 @@ __all__ = [
     "assembly_log",
     "foreign_host_names",
     "foreign_kernel_log",
+    "foreign_launcher_names",
     "foreign_log",
     "is_foreign",
     "library_names",
+    "library_names_behind",
     "named_texts",
     "pastes_tokens",
     "undefined_names",
@@ -72,6 +74,13 @@ _ALLOWED_OF_HOSTS = re.compile(
     r"|qsort$|bsearch$|rand(?:_r)?$|srand$|wc\w+$|wmem\w+$|localeconv$|setlocale$|div$|l?ldiv$"
 )
 _REFUSED_OF_HOSTS = re.compile(r"filesystem|filebuf|fstream|random_device|6threadC|_M_start_thread")
+# What host code that launches kernels itself may ask of the runtime: memory, copies, streams,
+# events, and what device there is. No callback, no capture: host code would run beside kernels.
+_ALLOWED_OF_LAUNCHERS = re.compile(
+    r"_ZN5opkit14enqueue_launchE|aclInit$|aclFinalize$|aclGetRecentErrMsg$"
+    r"|aclrt(?:Malloc|Free|Memcpy|Memset|Get|Synchronize|CreateStream|DestroyStream|SetDevice"
+    r"|CreateEvent|DestroyEvent|RecordEvent|StreamWaitEvent)\w*$"
+)
 _ASSEMBLY = frozenset(("asm", "__asm", "__asm__"))
 _QUALIFIERS = frozenset(("volatile", "__volatile", "__volatile__", "inline", "goto"))
 # Attributes of functions that a loader calls, and of what is put among the code.
@@ -368,6 +377,22 @@ def foreign_host_names(image: bytes) -> tuple[str, ...]:
     elsewhere host code may do as it likes.
     """
     return tuple(name for name in undefined_names(image) if not _is_hosts(name))
+
+
+def foreign_launcher_names(image: bytes) -> tuple[str, ...]:
+    """Return as `foreign_host_names`, of a library in which host code and the kernels that it
+    launches are together."""
+    return tuple(
+        name
+        for name in undefined_names(image)
+        if not (_is_hosts(name) or _is_kernels(name) or _ALLOWED_OF_LAUNCHERS.match(name))
+    )
+
+
+def library_names_behind(image: bytes, kernels: Sequence[str]) -> tuple[str, ...]:
+    """Return as `library_names`, of the kernels in an object that has host code too."""
+    names = _names_behind(image, kernels) if kernels else ()
+    return tuple(name for name in names if _LIBRARIES.match(name))
 
 
 def named_texts(text: str | None, files: Iterable[Path], root: Path) -> list[tuple[str, str]]:

@@ -110,6 +110,10 @@ opkit_status run(const opkit_kernel& kernel, const opkit_kernel_argument* argume
   launch.tiling_key = tiling_key;
   launch.chooses_branch = true;
   launch.gm = ranges_of(arguments, count);
+  // Nothing says which arguments are results: any may be.
+  if (!Device::get().config().allows_raw_writes) {
+    for (GmRange& range : launch.gm) range.is_output = true;
+  }
   const LaunchRecord record = Device::get().run(launch);
   instruction_count = record.instructions;
   return record.fault.fault == Fault::None ? OPKIT_OK : report_fault(record.fault);
