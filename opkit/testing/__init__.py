@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from opkit.testing.branches import (
         Untaken,
         cases_of_branches,
+        cases_of_keys,
+        host_numbers,
         names_branches,
         with_every_branch,
     )
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
         check_determinism,
     )
     from opkit.testing.documented import formulas_of, reference_package
+    from opkit.testing.endurance import Endurance, endure, with_endurance
     from opkit.testing.explanation import Explanation, Step, explain_case, explanation_text
     from opkit.testing.fuzzing import FuzzBudget, FuzzResult, fuzz, read_budget
     from opkit.testing.judgement import OutputResult, judge
@@ -99,6 +102,7 @@ if TYPE_CHECKING:
         ERROR_ROWS,
         cancellation_texts,
         case_rows,
+        counts_text,
         failed_last,
         failed_names,
         failure_text,
@@ -136,6 +140,7 @@ __all__ = [
     "Comparison",
     "DeterminismResult",
     "Difference",
+    "Endurance",
     "ErrorPicture",
     "Explanation",
     "Figure",
@@ -166,12 +171,15 @@ __all__ = [
     "case_standard",
     "case_variants",
     "cases_of_branches",
+    "cases_of_keys",
     "cases_work",
     "check_determinism",
     "chosen_operators",
     "compare",
+    "counts_text",
     "default_cases",
     "double_level",
+    "endure",
     "evaluate_expression",
     "explain_case",
     "explanation_text",
@@ -186,6 +194,7 @@ __all__ = [
     "formulas_of",
     "fuzz",
     "hidden_files",
+    "host_numbers",
     "html_report",
     "in_single_precision",
     "is_expression",
@@ -225,6 +234,7 @@ __all__ = [
     "usual_shape",
     "widen",
     "widen_input",
+    "with_endurance",
     "with_every_branch",
     "with_other_cases",
     "with_reruns",
@@ -243,6 +253,8 @@ __getattr__ = lazy_names(
         "branches": (
             "Untaken",
             "cases_of_branches",
+            "cases_of_keys",
+            "host_numbers",
             "names_branches",
             "with_every_branch",
         ),
@@ -275,6 +287,7 @@ __getattr__ = lazy_names(
             "check_determinism",
         ),
         "documented": ("formulas_of", "reference_package"),
+        "endurance": ("Endurance", "endure", "with_endurance"),
         "explanation": (
             "Explanation",
             "Step",
@@ -347,6 +360,7 @@ __getattr__ = lazy_names(
             "ERROR_ROWS",
             "cancellation_texts",
             "case_rows",
+            "counts_text",
             "failed_last",
             "failed_names",
             "failure_text",

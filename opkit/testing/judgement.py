@@ -10,7 +10,7 @@ import numpy as np
 
 from opkit.dtypes import DType
 from opkit.errors import OperatorError, PrecisionError
-from opkit.testing.cases import is_expression, output_tensors
+from opkit.testing.cases import HALVES, is_expression, output_tensors
 from opkit.testing.numbers import (
     FACTOR,
     STEP,
@@ -129,6 +129,7 @@ def judge(
         pictures=pictures,
         keep=keep,
         rounds=bool(case.golden) and is_expression(case.golden),
+        exact_ties=case.distribution == HALVES,
     )
     if unsaid and len(unsaid) == len(actual):
         raise OperatorError(
@@ -154,6 +155,7 @@ def judge_parts(
     pictures: bool = False,
     keep: int = 8,
     rounds: bool = False,
+    exact_ties: bool = False,
 ) -> list[Comparison]:
     """Return each output's comparison with a reference that is given part by part.
 
@@ -161,6 +163,7 @@ def judge_parts(
         parts: makes the reference, and makes it again where elements are excused.
         conditioned: asked only where an output misses a standard that forgives cancellation.
         rounds: as `Comparer` takes it.
+        exact_ties: whether only a few elements of floats are excused too, as of whole numbers.
     Raises:
         PrecisionError: the reference has outputs of other sizes.
     """
@@ -223,11 +226,12 @@ def judge_parts(
             replace(comparer.finish(), out_of_range=0 if mask is None else int(mask.sum()))
             for comparer, mask in zip(comparers, ranges, strict=True)
         ]
+    few = [not is_float(dtype) or exact_ties for dtype in dtypes]
     missed = [
         comparer.forgives
         and not (one.passed or one.nan_mismatches or one.inf_mismatches)
-        and (is_float(dtype) or comparer.suspects.size <= max(_FEW, one.elements // _TIES_SHARE))
-        for one, comparer, dtype in zip(plain, comparers, dtypes, strict=True)
+        and (comparer.suspects.size <= max(_FEW, one.elements // _TIES_SHARE) or not limited)
+        for one, comparer, limited in zip(plain, comparers, few, strict=True)
     ]
     if not any(missed):
         return plain

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from opkit.schema import OpSpec
 from opkit.testing.apart import LaunchLost, LibraryApart, close_library, hidden_files
 from opkit.testing.cases import Case, Golden, load_golden
 from opkit.testing.determinism import DeterminismResult, Setting, check_determinism
+from opkit.testing.endurance import Endurance, endure, with_endurance
 from opkit.testing.launching import Library
 from opkit.testing.numbers import Standard
 from opkit.testing.references import find_reference
@@ -31,7 +33,14 @@ from opkit.testing.settings import operator_standards
 if TYPE_CHECKING:
     from opkit.toolchain import Project
 
-__all__ = ["Setup", "cases_work", "explanations_work", "kept_result", "repeats_work", "run_on"]
+__all__ = [
+    "Setup",
+    "cases_work",
+    "explanations_work",
+    "kept_result",
+    "repeats_work",
+    "run_on",
+]
 
 _ENDED_HELP = (
     "look for exit, abort or kill in the kernel, its host code and its golden;"
@@ -86,7 +95,8 @@ class _Begin:
 
 
 def cases_work(setup: Setup) -> Work:
-    """Return what runs cases of a project and judges them: a `Case` to a result or `Lost`."""
+    """Return what runs cases of a project and judges them: a `Case`, or an `Endurance`, to a result
+    or `Lost`."""
     return _work(setup, _begin)
 
 
@@ -131,7 +141,7 @@ def _work(
     return Work(begin_in, begin, folders, seconds=seconds)
 
 
-def _begin(setup: _Begin, folders: Mapping[str, Path]) -> Callable[[Case], CaseResult | Lost]:
+def _begin(setup: _Begin, folders: Mapping[str, Path]) -> _Judge:
     # Poison: what the kernel never writes must not look like a right zero.
     runtime.configure(
         setup.chip,
@@ -167,22 +177,31 @@ class _Judge:
         self._standards = standards
         self._specs = {spec.op: spec for spec in setup.specs}
 
-    def __call__(self, case: Case) -> CaseResult | Lost:
-        setup = self._setup
+    def __call__(self, asked: Case | Endurance) -> CaseResult | Lost:
         try:
-            with runtime.time_limit(setup.timeout_seconds if setup.together else 0.0):
-                return run_case(
-                    self._library,
-                    case,
-                    self._specs[case.op],
-                    self._golden,
-                    self._standards[case.kernel],
-                    pictures=setup.pictures,
-                    keep=setup.keep,
-                    golden_seconds=setup.timeout_seconds or None,
-                )
+            if isinstance(asked, Endurance):
+                with self._time_limit():
+                    return endure(self._library, asked, self._specs[asked.case.op], self._judged)
+            return self._judged(self._library, asked)
         except LaunchLost as error:
             return error.lost
+
+    def _judged(self, library: Library, case: Case) -> CaseResult:
+        setup = self._setup
+        with self._time_limit():
+            return run_case(
+                library,
+                case,
+                self._specs[case.op],
+                self._golden,
+                self._standards[case.kernel],
+                pictures=setup.pictures,
+                keep=setup.keep,
+                golden_seconds=setup.timeout_seconds or None,
+            )
+
+    def _time_limit(self) -> AbstractContextManager[None]:
+        return runtime.time_limit(self._setup.timeout_seconds if self._setup.together else 0.0)
 
     def close(self) -> None:
         close_library(self._library)
@@ -266,20 +285,28 @@ def run_on(
 ) -> PrecisionReport:
     """Run cases and return their verdicts, in the order of the cases.
 
+    The smallest of those that pass are launched many times afterwards: see `with_endurance`.
+
     Args:
         seed, options: for the line that runs a case again.
         progress: called with each result when it comes.
     Raises:
         OpkitError: our own bugs only; what the operator does wrong becomes a verdict.
     """
+    project = setup.project
+    standards = operator_standards(project.root, project.operators, standard=setup.standard)
+    names = standard_names(standards.values())
     results: dict[int, CaseResult] = {}
     with executor.open(cases_work(setup)) as crew:
         for index, result in crew.stream(cases):
             results[index] = kept_result(cases[index], result)
             if progress is not None:
                 progress(results[index])
-    project = setup.project
-    standards = operator_standards(project.root, project.operators, standard=setup.standard)
-    names = standard_names(standards.values())
-    ordered = tuple(results[index] for index in range(len(cases)))
-    return PrecisionReport(project.name, names, seed, ordered, tuple(options))
+
+        def run(asked: Sequence[Endurance]) -> list[CaseResult]:
+            found = dict(crew.stream(asked))
+            return [kept_result(one.case, found[number]) for number, one in enumerate(asked)]
+
+        ordered = tuple(results[index] for index in range(len(cases)))
+        report = PrecisionReport(project.name, names, seed, ordered, tuple(options))
+        return with_endurance(report, run)

@@ -32,6 +32,7 @@ from opkit.testing.cases import (
 )
 from opkit.testing.launching import is_prototype
 from opkit.testing.opdef_cases import library_case, library_cases, other_library_cases
+from opkit.testing.probing import probing_cases
 from opkit.testing.references import Found, find_by_name
 from opkit.testing.run import CaseResult, PrecisionReport, Verdict
 
@@ -100,6 +101,8 @@ def project_cases(
             cases += pairwise_cases(spec, seed=seed, shape_rule=rule)
         else:
             cases += default_cases(spec, seed=seed, shape_rule=rule, edge_values=edge_values)
+            if judged:
+                cases += probing_cases(spec, golden, seed=seed, shape_rule=rule)
     for path in _own_files(project):
         cases += file_cases(project, path, golden=golden, op=op, seed=seed)
     return tuple(

@@ -132,7 +132,12 @@ def _with_every_branch(
 
     A kernel that has branches by the tiling key is built for it, at collection.
     """
-    from opkit.testing import branching_operators, shape_rules, with_every_branch
+    from opkit.testing import (
+        branching_operators,
+        host_numbers,
+        shape_rules,
+        with_every_branch,
+    )
 
     specs = branching_operators(project, op)
     if not specs:
@@ -140,7 +145,10 @@ def _with_every_branch(
     artifact, rules = _artifact(project.root), shape_rules(specs, golden)
     hidden = _hidden(project.root)
     cases, untaken = with_every_branch(
-        artifact.folder, artifact.chip.name, specs, cases, rules, seed=seed, hidden=hidden
+        *(artifact.folder, artifact.chip.name, specs, cases, rules),
+        numbers=host_numbers(project),
+        seed=seed,
+        hidden=hidden,
     )
     for keys in untaken:
         warnings.warn(pytest.PytestCollectionWarning(str(keys)), stacklevel=1)

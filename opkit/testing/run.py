@@ -98,11 +98,16 @@ class PrecisionReport:
     options: tuple[str, ...] = ()
     """Of the command, to be given again where a case is run again."""
     untaken: tuple[Untaken, ...] = ()
-    """Tiling keys that no case takes, where all cases ran."""
+    """Tiling keys that no case takes, those that were not chosen among them."""
 
     def count(self, verdict: Verdict) -> int:
         """Return how many cases had that verdict."""
         return Counter(result.verdict for result in self.results)[verdict]
+
+    @property
+    def untested(self) -> int:
+        """How many tiling keys no case takes, over all combinations of data types."""
+        return sum(len(one.keys) for one in self.untaken)
 
     @property
     def passed(self) -> bool:

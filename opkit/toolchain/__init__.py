@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         significant,
         tokenize,
         twin_entry,
+        whole_numbers,
     )
     from opkit.toolchain.toolkit import Toolkit
 
@@ -163,6 +164,7 @@ __all__ = [
     "significant",
     "tokenize",
     "twin_entry",
+    "whole_numbers",
 ]
 
 __getattr__ = lazy_names(
@@ -262,6 +264,7 @@ __getattr__ = lazy_names(
             "significant",
             "tokenize",
             "twin_entry",
+            "whole_numbers",
         ),
         "toolkit": ("Toolkit",),
     },

@@ -126,7 +126,7 @@ def test_a_refusal_that_all_cases_share_is_printed_once(
     assert run(project, "-k", "float32") == 1
     printed = capsys.readouterr().out
     assert printed.count("its tiling function failed") == 1
-    assert "the same in 18 more cases" in printed
+    assert "the same in 19 more cases" in printed
 
 
 def test_what_is_built_and_what_failed_can_lie_elsewhere(

@@ -12,13 +12,17 @@ from typing import Any
 import pytest
 
 from opkit.errors import UsageError
-from opkit.schema import OpSpec, load
+from opkit.schema import AttrSpec, OpSpec, load
 from opkit.testing import (
     PrecisionReport,
     Untaken,
     branches,
     cases_of_branches,
+    cases_of_keys,
+    counts_text,
     default_cases,
+    host_numbers,
+    junit_xml,
     names_branches,
     report_object,
 )
@@ -40,12 +44,17 @@ def spec(tmp_path: Path) -> OpSpec:
 
 
 def look(
-    spec: OpSpec, monkeypatch: pytest.MonkeyPatch, tiling: Any, keys: set[int], variant: int = 1
+    spec: OpSpec,
+    monkeypatch: pytest.MonkeyPatch,
+    tiling: Any,
+    keys: set[int],
+    variant: int = 1,
+    numbers: tuple[int, ...] = (),
 ) -> tuple[tuple[Any, ...], Untaken | None]:
     """Return what is added to cases of short rows, and the keys that stay untaken."""
 
     def tile(op: str, inputs: Any, attrs: Any, dtypes: Any) -> tuple[int, int, bytes]:
-        found = tiling(*inputs[0].shape)
+        found = tiling(*inputs[0].shape, **attrs)
         key, *words = found if isinstance(found, tuple) else (int(found),)
         return key, 1, struct.pack(f"<{len(words)}I", *words)
 
@@ -55,8 +64,9 @@ def look(
     monkeypatch.setattr(branches, "_keys", lambda folder, spec, dtypes: keys)
     cases = [c for c in default_cases(spec) if c.variant == variant and max(c.shape) < 5000]
     more = [c for c in cases_of_branches(spec) if c.variant == variant]
+    last = [c for c in cases_of_keys(spec, numbers) if c.variant == variant]
     run = branches._begin("", {"artifact": Path()})
-    asked = branches._Asked(spec, tuple(cases), tuple(more))
+    asked = branches._Asked(spec, tuple(cases), (*more, *last), len(last))
     return branches._told(asked, run(asked))
 
 
@@ -107,6 +117,41 @@ def test_cases_for_tiling_data_are_few(spec: OpSpec, monkeypatch: pytest.MonkeyP
     assert len(added) == 4
 
 
+# No usual shape has 640 columns, and none has another mode.
+def test_a_key_behind_a_number_of_the_host_code_gets_its_shape(
+    spec: OpSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tiling(*shape: int) -> int:
+        return int(shape[-1] == 640)
+
+    added, untaken = look(spec, monkeypatch, tiling, keys={0, 1}, numbers=(32, 640))
+    assert [case.shape for case in added] == [(3, 640)]
+    assert untaken is None
+    added, untaken = look(spec, monkeypatch, tiling, keys={0, 1}, numbers=(32,))
+    assert not added and untaken is not None and untaken.keys == (1,)
+
+
+def test_a_key_of_an_attribute_gets_another_value_of_it(
+    spec: OpSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = AttrSpec("mode", "int", required=False, default=0)
+    spec = dataclasses.replace(spec, attrs=(modes,))
+    added, untaken = look(
+        spec, monkeypatch, lambda *shape, mode: mode, keys={0, 1, 5}, numbers=(5, 100)
+    )
+    assert [dict(case.attrs)["mode"] for case in added] == [1, 5]
+    assert untaken is None
+
+
+def test_numbers_of_host_code_are_read_with_their_products(tmp_path: Path) -> None:
+    source = tmp_path / "host.cpp"
+    source.write_text(
+        "// 77\nconstexpr int A = 4 * 160, B = 0x20U; // 1 << 30\nif (x > 5'000L) {}\n"
+    )
+    project = SimpleNamespace(sources=lambda folder: (source,))
+    assert host_numbers(project) == (4, 32, 160, 640, 5000)  # type: ignore[arg-type]
+
+
 def test_shapes_of_keys_fit_into_memory(spec: OpSpec) -> None:
     sizes = [case.shape[0] * case.shape[1] * 4 for case in cases_of_branches(spec)]
     assert sizes
@@ -130,3 +175,12 @@ def test_the_json_report_lists_keys_that_no_case_takes() -> None:
     untaken = Untaken("Centre", ("float32",), (8,), (0,))
     report = PrecisionReport("centre", "mixed", 0, (), untaken=(untaken,))
     assert report_object(report)["untaken_tiling_keys"] == [dataclasses.asdict(untaken)]
+    assert report_object(report)["untested_tiling_keys"] == 1
+
+
+def test_an_untested_key_counts_in_the_summary_and_in_junit() -> None:
+    untaken = Untaken("Centre", ("float32", "float32"), (8, 9), (0,))
+    report = PrecisionReport("centre", "mixed", 0, (), untaken=(untaken,))
+    assert counts_text(report) == "2 tiling keys not tested"
+    assert junit_xml(report).count("<skipped") == 2
+    assert "tiling key 9, float32" in junit_xml(report)

@@ -27,7 +27,7 @@ def make(source: Source, dtype: str = "float32", shape: tuple[int, ...] = (4096,
 
 def test_the_nine_distributions_of_msopst_are_there() -> None:
     nine = "uniform normal beta laplace triangular relu sigmoid softmax tanh"
-    assert {*nine.split(), "either"} == set(DISTRIBUTIONS)
+    assert {*nine.split(), "either", "wide"} == set(DISTRIBUTIONS)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
@@ -63,7 +63,9 @@ def test_the_edges_of_a_dtype_are_among_the_values(name: str, dtype: str) -> Non
         "subnormal": (found == smallest).any(),
         "extreme": (found > 3e4).any(),
         "nonfinite": np.isnan(found).any() and np.isinf(found).any(),
+        "nonfinite_rows": np.isnan(found).any() and np.isinf(found).any(),
         "ties": (found == 2.5).any(),
+        "halves": (found == 2.5).any(),
     }
     assert holds[name]
 

@@ -216,8 +216,7 @@ def command(
     if opened.is_tree and not (expression or names or files or last_failed):
         report = run.with_other_cases(report, console)
     report = run.with_reruns(report, opened)
-    if not (expression or last_failed):
-        report = replace(report, untaken=untaken)
+    report = replace(report, untaken=untaken)
     explanations = modes.explain(run, report, console) if explain else {}
     remember_failures(notes, report)
     _write(report, explanations, junit, html, st_report, console)
@@ -260,6 +259,7 @@ def _show(report: PrecisionReport, explanations: dict[str, str], console: Consol
         Verdict,
         cancellation_texts,
         case_rows,
+        counts_text,
         report_object,
     )
 
@@ -277,13 +277,10 @@ def _show(report: PrecisionReport, explanations: dict[str, str], console: Consol
         console.table(CASE_COLUMNS, rows, right=("elements", "limit"))
     for text in (*cancellation_texts(report), *_failures(report, explanations)):
         console.result(f"\n{text}")
-    counts = [f"{report.count(v)} {v.value}" for v in Verdict if report.count(v)]
-    total = len(report.results)
-    console.result(
-        f"\n{report.project}: {total} cases by the {report.standard} standard: {', '.join(counts)}"
-    )
+    cases = f"{len(report.results)} cases by the {report.standard} standard"
+    console.result(f"\n{report.project}: {cases}: {counts_text(report)}")
     for one in report.untaken:
-        console.result(f"note: {one}; give one a shape that does: docs/cases.md")
+        console.result(f"not tested: {one}; give one a shape that does: docs/cases.md")
     if report.count(Verdict.NO_REFERENCE):
         console.result("no reference given is not a pass: give the op a formula, or a golden")
 

@@ -80,9 +80,11 @@ class OpenProject:
         """
         from opkit.testing import (
             cases_of_branches,
+            cases_of_keys,
             chosen_operators,
             failed_names,
             file_cases,
+            host_numbers,
             project_cases,
             shape_rules,
         )
@@ -109,7 +111,7 @@ class OpenProject:
             pairwise=pairwise,
             reference=reference,
             others=bool(names) and self.is_tree,
-            judged=judged,
+            judged=judged or bool(names),
         )
         if not names or pairwise or self.is_tree:
             return cases
@@ -120,7 +122,10 @@ class OpenProject:
         branches = [
             case
             for spec in self._branching(op)
-            for case in cases_of_branches(spec, seed=seed, shape_rule=rules[spec.name])
+            for case in (
+                *cases_of_keys(spec, host_numbers(project), seed=seed, shape_rule=rules[spec.name]),
+                *cases_of_branches(spec, seed=seed, shape_rule=rules[spec.name]),
+            )
         ]
         return tuple({case.name: case for case in (*branches, *more, *cases)}.values())
 
@@ -132,6 +137,7 @@ class OpenProject:
         from opkit.testing import (
             chosen_operators,
             hidden_files,
+            host_numbers,
             shape_rules,
             with_every_branch,
         )
@@ -143,7 +149,10 @@ class OpenProject:
         rules = None if self.files else shape_rules(chosen_operators(self.project, op), self.golden)
         hidden = hidden_files(self.project.root, self.project.package_dir, cases)
         return with_every_branch(
-            artifact.folder, artifact.chip.name, specs, cases, rules, seed=seed, hidden=hidden
+            *(artifact.folder, artifact.chip.name, specs, cases, rules),
+            numbers=host_numbers(self.project),
+            seed=seed,
+            hidden=hidden,
         )
 
     def _branching(self, op: str | None) -> list[OpSpec]:

@@ -34,14 +34,15 @@ if TYPE_CHECKING:
     )
     from .golden import Golden, as_outputs, is_unsaid, load_function, load_golden
     from .operator_cases import TOGETHER
-    from .pairwise import pairwise_cases
+    from .pairwise import pairwise_cases, usual_choices
     from .together import Together
-    from .values import DISTRIBUTIONS, EDGES, Source
+    from .values import DISTRIBUTIONS, EDGES, HALVES, Source
 
 __all__ = [
     "CASE_FILES",
     "DISTRIBUTIONS",
     "EDGES",
+    "HALVES",
     "LIST_LENGTH",
     "TENSORS",
     "TOGETHER",
@@ -75,6 +76,7 @@ __all__ = [
     "replaces_generated",
     "row_inputs",
     "save_case",
+    "usual_choices",
     "usual_shape",
     "works_by_row",
 ]
@@ -125,11 +127,12 @@ __getattr__ = lazy_names(
             "load_golden",
         ),
         "operator_cases": ("TOGETHER",),
-        "pairwise": ("pairwise_cases",),
+        "pairwise": ("pairwise_cases", "usual_choices"),
         "together": ("Together",),
         "values": (
             "DISTRIBUTIONS",
             "EDGES",
+            "HALVES",
             "Source",
         ),
     },

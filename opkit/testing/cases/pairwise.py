@@ -24,7 +24,7 @@ from opkit.testing.cases.cases import (
 )
 from opkit.testing.numbers import is_float
 
-__all__ = ["cover_pairs", "pairwise_cases"]
+__all__ = ["cover_pairs", "pairwise_cases", "usual_choices"]
 
 Choice = TypeVar("Choice", bound=Hashable)
 
@@ -110,7 +110,7 @@ def _shape_classes(size_bytes: int, by_row: bool) -> list[_ShapeClass]:
     return classes
 
 
-def _attr_choices(attr: AttrSpec) -> list[AttrValue]:
+def usual_choices(attr: AttrSpec) -> list[AttrValue]:
     """Return values that an attribute may have: its default or a plain one, and edges."""
     plain = plain_attr(attr)
     edges: dict[str, list[AttrValue]] = {
@@ -150,7 +150,7 @@ def pairwise_cases(
         list(_FLOAT_VALUES if has_floats else _WHOLE_VALUES),
     ]
     for attr in spec.attrs:
-        choices.append([*(given.get(attr.name) or _attr_choices(attr))])
+        choices.append([*(given.get(attr.name) or usual_choices(attr))])
     choices += [[True, False] for _ in optional]
     cases = []
     for variant, kind, values, *rest in cover_pairs(choices, seed=seed):

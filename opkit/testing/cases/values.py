@@ -1,4 +1,4 @@
-"""Values of a case's inputs: ten distributions, the edges of a data type, numbers and files.
+"""Values of a case's inputs: eleven distributions, the edges of a data type, numbers and files.
 
 Float values are drawn in float64 and rounded once. A long tensor is made part by part, so that it
 never stands in memory in float64 as a whole.
@@ -26,7 +26,7 @@ from opkit.testing.numbers import (
     part_dtype,
 )
 
-__all__ = ["DISTRIBUTIONS", "EDGES", "Source", "check_distribution", "make_values"]
+__all__ = ["DISTRIBUTIONS", "EDGES", "HALVES", "Source", "check_distribution", "make_values"]
 
 _CHUNK = 1 << 20
 
@@ -88,6 +88,17 @@ def _tanh(stream: np.random.Generator, count: int, low: float, high: float) -> A
     return np.tanh(stream.uniform(low, high, count))
 
 
+def _wide(stream: np.random.Generator, count: int, low: float, high: float) -> Array:
+    """As many numbers of each size as of any other, and the bounds themselves."""
+    largest = max(abs(low), abs(high), 1e-300)
+    smallest = max(low, -high, largest * 2.0**-24)
+    sizes = 2.0 ** stream.uniform(math.log2(smallest), math.log2(largest), count)
+    signs = stream.choice(np.sign([low or high, high or low]), count)
+    bounds = stream.integers(0, 64, count)
+    values = np.clip(signs * sizes, low, high)
+    return np.where(bounds == 0, low, np.where(bounds == 1, high, values))
+
+
 def _either(stream: np.random.Generator, count: int, low: float, high: float) -> Array:
     """One of the two bounds."""
     return np.where(stream.random(count) < 0.5, low, high)
@@ -111,6 +122,7 @@ DISTRIBUTIONS: dict[str, tuple[Draw, float, float]] = {
     "sigmoid": (_sigmoid, -10.0, 10.0),
     "softmax": (_softmax, -10.0, 10.0),
     "tanh": (_tanh, -10.0, 10.0),
+    "wide": (_wide, -65504.0, 65504.0),
     "either": (_either, -1.0, 1.0),
 }
 
@@ -139,6 +151,10 @@ def _extreme(dtype: DType) -> Array:
     return np.array([*sizes, *(-size for size in sizes)])
 
 
+def _nonfinite(dtype: DType) -> Array:
+    return np.array([math.nan, math.inf, -math.inf])
+
+
 def _ties(dtype: DType) -> Array:
     """Halfway between whole numbers, and between neighbouring float16 and bfloat16 numbers."""
     halves = [0.5, 1.5, 2.5, -0.5, -1.5, -2.5]
@@ -146,19 +162,24 @@ def _ties(dtype: DType) -> Array:
     return np.array([*halves, *between, *(-value for value in between)])
 
 
+HALVES = "halves"
+"""Ties of an operator that computes them exactly: a wrong way to round has no excuse there."""
+
 EDGES: dict[str, Callable[[DType], Array]] = {
     "edge": _all_edges,
     "edge_rows": _all_edges,
     "zeros": lambda dtype: np.array([0.0, -0.0]),
     "subnormal": _subnormal,
     "extreme": _extreme,
-    "nonfinite": lambda dtype: np.array([math.nan, math.inf, -math.inf]),
+    "nonfinite": _nonfinite,
+    "nonfinite_rows": _nonfinite,
     "ties": _ties,
+    HALVES: _ties,
 }
 
 # Many edges in a row hide each other behind the first NaN: one in each, the rest ordinary. What all
 # rows share, of one axis, has none, because a NaN there is in every row.
-_ONE_A_ROW = "edge_rows"
+_ONE_A_ROW = ("edge_rows", "nonfinite_rows")
 
 
 def check_distribution(name: str, where: str) -> str:
@@ -196,14 +217,15 @@ def make_values(
     for start in range(0, count, _CHUNK):
         size = min(_CHUNK, count - start)
         result[start : start + size] = _draw(stream, size, dtype, source)
-    if source.distribution == _ONE_A_ROW and is_float(dtype) and len(shape) > 1 and count:
-        _place_edges(stream, result.reshape(-1, shape[-1]), dtype)
+    if source.distribution in _ONE_A_ROW and is_float(dtype) and len(shape) > 1 and count:
+        edges = EDGES[source.distribution](dtype)
+        _place_edges(stream, result.reshape(-1, shape[-1]), edges, dtype)
     return result.reshape(shape)
 
 
-def _place_edges(stream: np.random.Generator, rows: Array, dtype: DType) -> None:
+def _place_edges(stream: np.random.Generator, rows: Array, edges: Array, dtype: DType) -> None:
     """Put one edge of the type into each row, all of them in turn, in an order of its own."""
-    edges = np.resize(_all_edges(dtype), len(rows))
+    edges = np.resize(edges, len(rows))
     places = stream.integers(0, rows.shape[1], len(rows))
     rows[np.arange(len(rows)), places] = narrow(stream.permutation(edges), dtype)
 
@@ -213,7 +235,7 @@ def _draw(stream: np.random.Generator, count: int, dtype: DType, source: Source)
         return stream.integers(0, 2, count).astype(np.bool_)
     if not is_float(dtype):
         return _draw_whole(stream, count, dtype, source)
-    if source.distribution == _ONE_A_ROW:
+    if source.distribution in _ONE_A_ROW:
         return narrow(stream.standard_normal(count), dtype)
     if source.distribution in EDGES:
         special = EDGES[source.distribution](dtype)
@@ -241,8 +263,25 @@ def _draw_whole(stream: np.random.Generator, count: int, dtype: DType, source: S
     low, high = max(math.ceil(low), limits.min), min(math.floor(high), limits.max)
     if source.distribution in ("normal", "uniform"):
         return stream.integers(low, high, count, dtype=dtype.numpy, endpoint=True)
+    if source.distribution == "wide":
+        return _wide_whole(stream, count, dtype, source)
     values = DISTRIBUTIONS[source.distribution][0](stream, count, float(low), float(high))
     return np.clip(np.rint(values), limits.min, limits.max).astype(dtype.numpy)
+
+
+def _wide_whole(stream: np.random.Generator, count: int, dtype: DType, source: Source) -> Array:
+    """Return whole numbers of each count of bits alike, their lower bits drawn too."""
+    limits = np.iinfo(np.dtype(dtype.numpy))
+    low = limits.min if source.low is None else max(math.ceil(source.low), limits.min)
+    high = limits.max if source.high is None else min(math.floor(source.high), limits.max)
+    bits = stream.integers(0, max(abs(low), high).bit_length(), count, endpoint=True)
+    sizes = stream.integers(0, 1 << 63, count, dtype=np.int64) >> np.maximum(63 - bits, 0)
+    signs = stream.choice(np.array([1, -1] if low < 0 else [1], np.int64), count)
+    values: Array = np.clip(signs * sizes, low, high).astype(dtype.numpy)
+    # Each bound stands in some places, as long as there are enough of them.
+    bounds = stream.integers(0, 64, count)
+    values[bounds == 0], values[bounds == 1] = low, high
+    return values
 
 
 def _from_numbers(values: tuple[float, ...], shape: tuple[int, ...], dtype: DType) -> Array:

@@ -25,7 +25,16 @@ if TYPE_CHECKING:
         widen_input,
     )
     from .comparison import Comparer, Comparison, Figure, Worst, compare
-    from .condition import FACTOR, STEP, Allowance, Evaluation, allowance, cancellation, rounding
+    from .condition import (
+        FACTOR,
+        STEP,
+        Allowance,
+        Evaluation,
+        allowance,
+        cancellation,
+        measured,
+        rounding,
+    )
     from .exact import ExactOutput, evaluate_exactly
     from .measures import format_numbers
     from .picture import ErrorPicture
@@ -59,6 +68,7 @@ __all__ = [
     "is_complex",
     "is_float",
     "join_parts",
+    "measured",
     "narrow",
     "part_dtype",
     "rounding",
@@ -104,6 +114,7 @@ __getattr__ = lazy_names(
             "STEP",
             "allowance",
             "cancellation",
+            "measured",
             "rounding",
         ),
         "exact": (

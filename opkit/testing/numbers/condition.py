@@ -12,6 +12,7 @@ Source: our own rule; docs/precision.md and benchmarks/verdict.py say what it pa
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,7 @@ __all__ = [
     "Evaluation",
     "allowance",
     "cancellation",
+    "measured",
     "rounding",
 ]
 
@@ -164,6 +166,15 @@ def cancellation(evaluation: Evaluation, output: int, position: int) -> Cancella
     tracer = Tracer(watched=position, watched_shape=shape)
     _traced_run(evaluation, tracer)
     return tracer.worst
+
+
+def measured(evaluation: Evaluation) -> Tracer:
+    """Return how large numbers become on the golden's way, and whether it rounds; what it computes
+    by means that cannot be traced, such as another package, is not seen."""
+    tracer = Tracer(measures=True)
+    with contextlib.suppress(*_NOT_TRACED):
+        _traced_run(evaluation, tracer)
+    return tracer
 
 
 def _is_floating(value: Input) -> bool:

@@ -117,6 +117,7 @@ class Traced(np.ndarray[Any, Any]):
                 sizes = call(np.abs(plain[0]), *plain[1:], **keywords)
                 result = result + tracer.step_at("sum", form) * sizes
                 tracer.watch(np.asarray(result), sizes)
+        tracer.met(ufunc, result)
         role = _result_role(ufunc, plain, roles)
         selects = ufunc in _SELECTIONS
         is_chosen = ufunc in _DECISIONS or (selects and method == "__call__")
@@ -147,6 +148,7 @@ class Traced(np.ndarray[Any, Any]):
                 plain = (_in_single_precision(plain[0], flushes=step < 0), *plain[1:])
         named = {name: _plain(value) for name, value in keywords.items()}
         result = function(*plain, **named)
+        tracer.met(function, result)
         if function in _PRODUCTS:
             sizes = function(*(_magnitude(value) for value in plain), **named)
             result = result + tracer.step_at("sum", form) * sizes

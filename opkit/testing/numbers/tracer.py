@@ -46,6 +46,9 @@ class Cancellation:
         return f"{self.file.name}:{self.line}: {self.text}: {added} cancel to {self.result:.3g}"
 
 
+_ROUNDINGS = frozenset({np.rint, np.floor, np.ceil, np.trunc})
+
+
 @dataclass
 class Tracer:
     """One evaluation: which place is perturbed, and by what factor less 1."""
@@ -58,6 +61,14 @@ class Tracer:
     sites: dict[Site, int] = field(default_factory=dict)
     """The places met, in their order."""
     worst: Cancellation | None = None
+    measures: bool = False
+    """Whether the three below are kept, of everything that is computed."""
+    largest_whole: float = 0.0
+    """The largest magnitude among whole numbers."""
+    largest_fraction: float = 0.0
+    """The largest finite one among numbers with a fraction."""
+    rounds: bool = False
+    """Whether anything is rounded to a whole number."""
     _loss: float = 4.0
     _expressions: dict[Hashable, int] = field(default_factory=dict)
     # With their arrays, so that none is freed and another has its address.
@@ -68,6 +79,21 @@ class Tracer:
         """Note a place; return how far its value is moved in this evaluation, relatively."""
         number = self.sites.setdefault(Site(kind, expression), len(self.sites))
         return self.step if number == self.target else 0.0
+
+    def met(self, function: object, result: object) -> None:
+        """Note what a function gave, where that is asked for."""
+        if not self.measures:
+            return
+        self.rounds |= function in _ROUNDINGS
+        for one in result if isinstance(result, (tuple, list)) else (result,):
+            array = np.asarray(one)
+            if array.dtype.kind not in "iuf" or not array.size:
+                continue
+            largest = max(-float(array.min()), float(array.max()))
+            if array.dtype.kind != "f":
+                self.largest_whole = max(self.largest_whole, largest)
+            elif np.isfinite(largest):
+                self.largest_fraction = max(self.largest_fraction, largest)
 
     def number(self) -> int:
         """Return a number that no expression has."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from opkit.templating import render_template
 from opkit.testing.numbers import ErrorPicture
-from opkit.testing.reports.report import cancellation_texts, case_rows, failure_text
+from opkit.testing.reports.report import cancellation_texts, case_rows, counts_text, failure_text
 from opkit.testing.run import CaseResult, OutputResult, PrecisionReport, Verdict
 
 __all__ = ["html_report"]
@@ -42,18 +42,17 @@ def html_report(
         explanations: text by case name, of `explain`.
         made: when and by what; shown as it is.
     """
-    counts = ", ".join(f"{report.count(v)} {v.value}" for v in Verdict if report.count(v))
     texts = dict(explanations)
     failed = [result for result in report.results if not result.verdict.passed]
     context = {
         "title": f"{report.project}: precision",
         "summary": f"{len(report.results)} cases by the {report.standard} standard,"
-        f" seed {report.seed}: {counts}",
+        f" seed {report.seed}: {counts_text(report)}",
         "made": made,
         "columns": [{"name": name, "kind": kind} for name, kind in _COLUMNS],
         "cases": _cases(report),
         "distribution": _distribution(report),
-        "notes": cancellation_texts(report),
+        "notes": [*cancellation_texts(report), *(f"not tested: {one}" for one in report.untaken)],
         "failures": [
             _failure(result, report, texts.get(result.case.name, ""), is_drawn=at < _DRAWN)
             for at, result in enumerate(failed)

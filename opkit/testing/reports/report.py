@@ -11,12 +11,23 @@ __all__ = [
     "CASE_COLUMNS",
     "cancellation_texts",
     "case_rows",
+    "counts_text",
     "failure_text",
     "junit_xml",
     "report_object",
 ]
 
 CASE_COLUMNS = ("case", "elements", "worst figure", "limit", "verdict")
+
+
+def counts_text(report: PrecisionReport) -> str:
+    """Return how many cases had each verdict, and how much has none."""
+    counts = [f"{report.count(verdict)} {verdict.value}" for verdict in Verdict]
+    counts = [text for text in counts if not text.startswith("0 ")]
+    if report.untested:
+        keys = "tiling key" if report.untested == 1 else "tiling keys"
+        counts.append(f"{report.untested} {keys} not tested")
+    return ", ".join(counts)
 
 
 def case_rows(report: PrecisionReport) -> list[tuple[str, str, str, str, str]]:
@@ -121,6 +132,7 @@ def report_object(report: PrecisionReport) -> dict[str, object]:
         "seed": report.seed,
         "passed": report.passed,
         "counts": {verdict.value: report.count(verdict) for verdict in Verdict},
+        "untested_tiling_keys": report.untested,
         "untaken_tiling_keys": [vars(one) for one in report.untaken],
         "cases": [_case_object(result) for result in report.results],
     }
@@ -153,7 +165,8 @@ def _output_object(output: OutputResult) -> dict[str, object]:
 
 
 def junit_xml(report: PrecisionReport) -> str:
-    """Return the report as one JUnit test suite; a case without a reference counts as skipped."""
+    """Return the report as one JUnit test suite; a case without a reference counts as skipped, and
+    so does a tiling key that no case takes."""
     outcomes = {
         Verdict.FAIL: "failure",
         Verdict.FAULT: "failure",
@@ -174,4 +187,16 @@ def junit_xml(report: PrecisionReport) -> str:
                 failure_text(result, report) if outcome else "",
             )
         )
+    cases += [
+        JunitCase(
+            f"{report.project}.{one.op}",
+            f"tiling key {key}, {'-'.join(dict.fromkeys(one.dtypes))}",
+            0.0,
+            "skipped",
+            "no case takes it",
+            str(one),
+        )
+        for one in report.untaken
+        for key in one.keys
+    ]
     return junit_text(f"{report.project} precision ({report.standard})", cases)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .launch_rewrite import TASK_TYPES, VECTOR, Kernel, Rewritten, apply_edits, scan_kernels
     from .launch_tree import LaunchTree, read_kernels, read_launch_tree
     from .structs import tiling_structs
-    from .tiling_choices import branches_by_tiling_data
+    from .tiling_choices import branches_by_tiling_data, whole_numbers
     from .tokens import (
         Token,
         TokenKind,
@@ -81,6 +81,7 @@ __all__ = [
     "tiling_structs",
     "tokenize",
     "twin_entry",
+    "whole_numbers",
 ]
 
 __getattr__ = lazy_names(
@@ -105,7 +106,7 @@ __getattr__ = lazy_names(
             "structs_in",
         ),
         "edits": ("kernel_edits",),
-        "tiling_choices": ("branches_by_tiling_data",),
+        "tiling_choices": ("branches_by_tiling_data", "whole_numbers"),
         "kernel_names": ("mark_overloaded",),
         "kernel_unit": (
             "edited_text",

@@ -19,7 +19,7 @@ from .tokens import (
     tokenize,
 )
 
-__all__ = ["branches_by_tiling_data"]
+__all__ = ["branches_by_tiling_data", "whole_numbers"]
 
 _Tokens = Sequence[Token]
 _DECLARES = re.compile(r"[\w:<>*&,]+")
@@ -54,6 +54,27 @@ def branches_by_tiling_data(texts: Sequence[str]) -> bool:
         if len(values) == before:
             return False
     return any(map(reads, conditions))
+
+
+def whole_numbers(text: str) -> set[int]:
+    """Return the whole numbers of a source, and the products of those that are multiplied there."""
+    tokens = significant(tokenize(text))
+    values = [_whole_number(token) for token in tokens]
+    found = {value for value in values if value is not None}
+    for at in range(1, len(tokens) - 1):
+        one, other = values[at - 1], values[at + 1]
+        if tokens[at].text == "*" and one is not None and other is not None:
+            found.add(one * other)
+    return found
+
+
+def _whole_number(token: Token) -> int | None:
+    if token.kind is not TokenKind.NUMBER:
+        return None
+    try:
+        return int(token.text.replace("'", "").rstrip("uUlL"), 0)
+    except ValueError:
+        return None
 
 
 def _names_tiling(token: Token) -> bool:

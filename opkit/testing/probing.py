@@ -1,0 +1,263 @@
+"""Cases whose values tell a wrong kernel from a right one, where the operator takes such values.
+
+Ordinary values are small, finite and never halfway between two numbers: a kernel that computes
+int32 through float, that clamps NaN away or rounds halves the wrong way is right for all of them.
+Which values an operator takes its golden says: whole numbers grow as far as it computes with them
+and neither its results nor what is computed on the way leave their types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from opkit.dtypes import DType
+from opkit.errors import OpkitError
+from opkit.schema import OpSpec
+from opkit.testing.cases import (
+    HALVES,
+    Case,
+    Golden,
+    Shape,
+    ShapeRule,
+    Source,
+    case_variants,
+    make_case,
+    make_inputs,
+    output_tensors,
+    reads_axes,
+    works_by_row,
+)
+from opkit.testing.numbers import (
+    Array,
+    format_numbers,
+    is_complex,
+    is_float,
+    measured,
+    tensors_of,
+    widen,
+)
+from opkit.testing.references import Reference, find_reference
+
+__all__ = ["probing_cases"]
+
+_SECONDS = 5.0
+"""What each call of the golden may take; one that takes longer is asked for no such cases."""
+_EXACT_IN_FLOAT32 = float(1 << 24)
+_UNSEEN_BITS = 26
+"""Of whole numbers, where what the golden computes on the way cannot be followed."""
+_FEWEST_BITS, _STEP = 5, 3
+"""Ordinary whole numbers have four."""
+_ORDINARY = Source("normal")
+_BITS = "binary"
+"""The standard that compares bits."""
+_ONE = Source(values=(1.0,))
+
+
+def probing_cases(
+    spec: OpSpec, golden: Golden | None, *, seed: int = 0, shape_rule: ShapeRule | None = None
+) -> tuple[Case, ...]:
+    """Return cases with large whole numbers, with NaN and infinities, and with exact halves.
+
+    None where nothing says what is right, where the golden refuses such values, and of NaN where
+    results are whole numbers, which have none.
+
+    Args:
+        golden: the project's references.
+        seed, shape_rule: as `default_cases`.
+    """
+    cases: list[Case] = []
+    for variant in case_variants(spec):
+        shape = _shape(spec, shape_rule)
+        base = make_case(spec, shape, variant=variant, seed=seed, shape_rule=shape_rule)
+        reference = find_reference(base, spec, golden, wants_second=False, seconds=_SECONDS)
+        if reference is None:
+            return ()
+        usual = _outcome(reference, base)
+        if usual is None:
+            continue
+        by_row = works_by_row(spec, shape_rule=shape_rule) or reads_axes(spec)
+        found = (
+            _with_nonfinite(base, spec, reference, by_row=by_row),
+            _with_ties(base, spec, reference, usual),
+            _with_large_whole(base, spec, reference, usual),
+        )
+        cases += [case for case in found if case is not None]
+    return tuple(cases)
+
+
+def _shape(spec: OpSpec, shape_rule: ShapeRule | None) -> Shape:
+    if shape_rule is None and reads_axes(spec):
+        return (1, 2, 33, 33)
+    return (26, 67) if works_by_row(spec, shape_rule=shape_rule) else (33, 257)
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What the golden makes of a case's inputs."""
+
+    outputs: tuple[Array, ...]
+    largest_whole: float
+    """Of whole numbers on the way; 0 where none was seen."""
+    largest_fraction: float
+    rounds: bool
+
+
+def _outcome(reference: Reference, case: Case) -> _Outcome | None:
+    """Return what the golden makes of a case; None where it fails."""
+    try:
+        inputs = make_inputs(case)
+        outputs, _ = replace(reference, case=case).whole(inputs)
+        seen = measured(replace(reference, case=case).evaluation(inputs))
+    except (OpkitError, MemoryError):
+        return None
+    return _Outcome(outputs, seen.largest_whole, seen.largest_fraction, seen.rounds)
+
+
+def _types_of_outputs(case: Case, spec: OpSpec) -> list[DType]:
+    return [dtype for _, dtype in output_tensors(case, spec)]
+
+
+def _is_whole(dtype: DType) -> bool:
+    return not (is_float(dtype) or is_complex(dtype) or dtype.name == "bool")
+
+
+def _floats(case: Case, spec: OpSpec) -> list[int]:
+    return [number for number in range(len(spec.inputs)) if is_float(case.dtypes[number])]
+
+
+def _sources(case: Case) -> list[Source | None]:
+    return list(case.sources or (None,) * len(case.shapes))
+
+
+def _with_ordinary(case: Case, distribution: str, sources: Sequence[Source | None]) -> Case:
+    """Return a case of a distribution that whole numbers without a source do not have."""
+    filled = tuple(
+        _ORDINARY if source is None and _is_whole(dtype) else source
+        for source, dtype in zip(sources, case.dtypes, strict=False)
+    )
+    return replace(case, distribution=distribution, sources=filled if any(filled) else ())
+
+
+def _with_nonfinite(case: Case, spec: OpSpec, reference: Reference, *, by_row: bool) -> Case | None:
+    if not _floats(case, spec) or any(map(_is_whole, _types_of_outputs(case, spec))):
+        return None
+    distribution = "nonfinite_rows" if by_row else "nonfinite"
+    found = _with_ordinary(case, distribution, _sources(case))
+    return found if _outcome(reference, found) is not None else None
+
+
+def _with_ties(case: Case, spec: OpSpec, reference: Reference, usual: _Outcome) -> Case | None:
+    """Return a case of halves in the first input of floats, and of ones in the others: what is
+    multiplied, divided or added keeps them.
+
+    An operator that does nothing but narrow its input is as right as the narrowed golden, bit for
+    bit: there the standards' steps of the type would forgive any way of rounding.
+    """
+    floats = [number for number in _floats(case, spec) if _sources(case)[number] is None]
+    whole = any(map(_is_whole, _types_of_outputs(case, spec)))
+    narrows = _only_narrows(case, spec, usual)
+    if not floats or not (whole or usual.rounds or narrows):
+        return None
+    sources = [
+        _ONE if number in floats[1:] else source for number, source in enumerate(_sources(case))
+    ]
+    found = _with_ordinary(case, HALVES, sources)
+    if narrows:
+        found = replace(found, standard=_BITS)
+    return found if _outcome(reference, found) is not None else None
+
+
+def _only_narrows(case: Case, spec: OpSpec, usual: _Outcome) -> bool:
+    types = [*case.dtypes[: len(spec.inputs)], *_types_of_outputs(case, spec)]
+    if len(types) != 2 or not all(map(is_float, types)):
+        return False
+    (given,) = make_inputs(case)
+    if not isinstance(given, np.ndarray) or types[0].size_bytes <= types[1].size_bytes:
+        return False
+    return bool(np.array_equal(usual.outputs[0], widen(given, types[0])))
+
+
+def _with_large_whole(
+    case: Case, spec: OpSpec, reference: Reference, usual: _Outcome
+) -> Case | None:
+    free = [
+        number
+        for number, source in enumerate(_sources(case))
+        if source is None and _is_whole(case.dtypes[number])
+    ]
+    bits = dict.fromkeys(free, 0)
+
+    def takes(given: dict[int, int]) -> bool:
+        return _takes(_wide_case(case, given), spec, reference, usual)
+
+    for number in free:
+        most = _most_bits(case.dtypes[number])
+        steps = [*range(_FEWEST_BITS, most, _STEP), most]
+        for step in steps:
+            if not takes({number: step}):
+                break
+            bits[number] = step
+    bits = {number: count for number, count in bits.items() if count}
+    while len(bits) > 1 and not takes(bits):
+        most = max(bits.values())
+        bits = {n: count - 1 if count == most else count for n, count in bits.items()}
+        bits = {n: count for n, count in bits.items() if count >= _FEWEST_BITS}
+    return _wide_case(case, bits) if bits else None
+
+
+def _most_bits(dtype: DType) -> int:
+    signed = not dtype.name.startswith("u")
+    return min(8 * dtype.size_bytes - signed, 62)
+
+
+def _wide_case(case: Case, bits: dict[int, int]) -> Case:
+    """Return a case whose whole numbers have up to so many bits, by the input's number."""
+    sources = [source or _ORDINARY for source in _sources(case)]
+    for number, count in bits.items():
+        dtype = case.dtypes[number]
+        lowest = 0 if dtype.name.startswith("u") else -(1 << count)
+        is_all = count == _most_bits(dtype)
+        sources[number] = Source("wide", lowest + (not is_all and lowest < 0), (1 << count) - 1)
+    return replace(case, distribution="wide", sources=tuple(sources))
+
+
+def _takes(case: Case, spec: OpSpec, reference: Reference, usual: _Outcome) -> bool:
+    """Whether the golden computes with these values, and nothing leaves the range of its type."""
+    found = _outcome(reference, case)
+    if found is None or [o.shape for o in found.outputs] != [o.shape for o in usual.outputs]:
+        return False
+    types = _types_of_outputs(case, spec)
+    if not all(map(_is_in_range, found.outputs, types)):
+        return False
+    if found.largest_whole == found.largest_fraction == 0.0 and not _only_moves(case, found):
+        return max(_bits_of(case)) <= _UNSEEN_BITS
+    wholes = [dtype for dtype in (*case.dtypes[: len(spec.inputs)], *types) if _is_whole(dtype)]
+    largest = max(float(np.iinfo(np.dtype(dtype.numpy)).max) for dtype in wholes)
+    fraction = max(_EXACT_IN_FLOAT32, usual.largest_fraction)
+    return found.largest_whole <= largest + 1 and found.largest_fraction <= fraction
+
+
+def _only_moves(case: Case, found: _Outcome) -> bool:
+    given = np.concatenate([array.reshape(-1) for array in tensors_of(make_inputs(case))])
+    return all(bool(np.isin(output, given).all()) for output in found.outputs)
+
+
+def _bits_of(case: Case) -> Sequence[int]:
+    return [
+        int(source.high).bit_length()
+        for source in case.sources
+        if source is not None and source.distribution == "wide" and source.high is not None
+    ]
+
+
+def _is_in_range(output: Array, dtype: DType) -> bool:
+    if output.size == 0 or dtype.name == "bool" or output.dtype.kind not in "iuf":
+        return True
+    largest = max(-float(output.min()), float(output.max()))
+    if is_float(dtype):
+        return not largest > format_numbers(dtype.name)["largest"] / 2
+    limits = np.iinfo(np.dtype(dtype.numpy))
+    return limits.min <= int(output.min()) and int(output.max()) <= limits.max
