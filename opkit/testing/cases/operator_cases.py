@@ -146,6 +146,24 @@ TOGETHER: dict[str, tuple[Together, ...]] = {
         for rows, classes in ((1, 8), (7, 33), (97, 257))
         for reduction, weighs in (("mean", False), ("sum", True), ("none", True))
     ),
+    "cross_entropy_loss_grad": tuple(
+        Together(
+            (
+                (rows,) if reduction == "none" else (1,),
+                *((rows, classes), (rows,)),
+                (classes,) if weighs else None,
+            ),
+            {"reduction": reduction},
+            {
+                # Logarithms of chances, which need not sum up to 1.
+                "log_prob": Source("uniform", -6.0, -0.25),
+                "target": places_of(classes),
+                "weight": POSITIVE,
+            },
+        )
+        for rows, classes in ((1, 8), (7, 33), (97, 257))
+        for reduction, weighs in (("mean", False), ("sum", True), ("none", True))
+    ),
     "expandv": tuple(
         Together((shape,), {"shape": whole})
         for shape, whole in (

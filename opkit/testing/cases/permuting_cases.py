@@ -1,4 +1,4 @@
-"""Cases of operators that move tokens by a routing map, and of the gradients of moving them.
+"""Cases of operators that choose experts, quantise routed tokens, and move gradients back.
 
 Sources: the documents of each operator, parameters and constraints.
 """
@@ -9,6 +9,7 @@ from opkit.testing.cases.together import (
     POSITIVE,
     PROBABILITY,
     Together,
+    apart,
     different,
     given,
     places_of,
@@ -21,36 +22,6 @@ __all__ = ["PERMUTING_CASES"]
 _SIZES = ((8, 16, 1, 4), (7, 33, 2, 8), (16, 64, 4, 16), (61, 256, 2, 5))
 
 
-def _experts_of(token: int, chosen: int, experts: int) -> list[int]:
-    return [(token * 3 + place) % experts for place in range(chosen)]
-
-
-def _map(tokens: int, chosen: int, experts: int) -> Source:
-    """Return which experts each token goes to, as many for each."""
-    return Source(
-        values=tuple(
-            float(expert in _experts_of(token, chosen, experts))
-            for token in range(tokens)
-            for expert in range(experts)
-        )
-    )
-
-
-def _tokens_by_expert(tokens: int, chosen: int, experts: int) -> list[int]:
-    return [
-        token
-        for expert in range(experts)
-        for token in range(tokens)
-        if expert in _experts_of(token, chosen, experts)
-    ]
-
-
-def _places(tokens: int, chosen: int, experts: int) -> list[int]:
-    """Return where the rows of each token lie, token by token."""
-    rows = _tokens_by_expert(tokens, chosen, experts)
-    return sorted(range(len(rows)), key=rows.__getitem__)
-
-
 def _numbers(values: list[int]) -> Source:
     return given(*map(float, values))
 
@@ -58,10 +29,7 @@ def _numbers(values: list[int]) -> Source:
 _ADDED = dict.fromkeys(("grad_y", "expanded_x", "bias"), POSITIVE) | {"scales": PROBABILITY}
 # What kernels add up in halves has no digits left where it cancels.
 _GRADIENTS = dict.fromkeys(
-    (
-        *("permuted_token_output_grad", "unpermuted_tokens_grad", "permuted_tokens"),
-        *("permuted_tokens_output_grad",),
-    ),
+    (*("unpermuted_tokens_grad", "permuted_tokens", "permuted_tokens_output_grad"),),
     POSITIVE,
 )
 
@@ -88,7 +56,7 @@ PERMUTING_CASES: dict[str, tuple[Together, ...]] = {
                 **{"k": k, "k_group": chosen, "group_count": groups, "norm_type": 1},
                 "group_select_mode": int(groups > 1),
             },
-            {"bias": PROBABILITY},
+            {"bias": PROBABILITY, "x": apart(rows, columns)},
         )
         for rows, columns, k, chosen, groups in (
             *((8, 64, 4, 1, 1), (7, 128, 2, 1, 1)),
@@ -142,26 +110,6 @@ PERMUTING_CASES: dict[str, tuple[Together, ...]] = {
         )
         for tokens, columns, k, _ in _SIZES
     ),
-    "moe_token_permute_with_routing_map": tuple(
-        Together(
-            ((tokens, columns), (tokens, experts), (tokens, experts)),
-            {"num_out_tokens": tokens * k},
-            {"routing_map": _map(tokens, k, experts)},
-        )
-        for tokens, columns, k, experts in _SIZES
-    ),
-    "moe_token_permute_with_routing_map_grad": tuple(
-        Together(
-            ((tokens * k, columns), (tokens * k,), (tokens * k,), (tokens, experts)),
-            {"num_experts": experts, "tokens_num": tokens},
-            {
-                "sorted_indices": _numbers(_places(tokens, k, experts)),
-                "routing_map_optional": _map(tokens, k, experts),
-                **_GRADIENTS,
-            },
-        )
-        for tokens, columns, k, experts in _SIZES
-    ),
     "moe_token_unpermute_with_ep_grad": tuple(
         Together(
             ((tokens, columns), (tokens * k,), (tokens * k, columns), (tokens, k)),
@@ -169,36 +117,6 @@ PERMUTING_CASES: dict[str, tuple[Together, ...]] = {
             {"sorted_indices": different(tokens * k), "probs": PROBABILITY, **_GRADIENTS},
         )
         for tokens, columns, k, _ in _SIZES
-    ),
-    "moe_token_unpermute_with_routing_map": tuple(
-        Together(
-            ((tokens * k, columns), (tokens * k,), (tokens, experts), (tokens, experts)),
-            {"restore_shape": (tokens, columns)},
-            {
-                "sorted_indices": _numbers(_places(tokens, k, experts)),
-                "routing_map": _map(tokens, k, experts),
-                "probs": PROBABILITY,
-                **_GRADIENTS,
-            },
-        )
-        for tokens, columns, k, experts in _SIZES
-    ),
-    "moe_token_unpermute_with_routing_map_grad": tuple(
-        Together(
-            (
-                *((tokens, columns), (tokens * k,), (tokens * k,), (tokens, experts)),
-                *((tokens * k, columns), (tokens, experts)),
-            ),
-            {"restore_shape": (tokens, columns)},
-            {
-                "out_index": _numbers(_places(tokens, k, experts)),
-                "permute_token_id": _numbers([row // k for row in range(tokens * k)]),
-                "routing_map": _map(tokens, k, experts),
-                "probs": PROBABILITY,
-                **_GRADIENTS,
-            },
-        )
-        for tokens, columns, k, experts in _SIZES
     ),
 }
 """As `opkit.testing.cases.operator_cases.TOGETHER`, of which these are a part."""

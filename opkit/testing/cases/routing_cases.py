@@ -9,6 +9,7 @@ from opkit.testing.cases.together import (
     POSITIVE,
     PROBABILITY,
     Together,
+    apart,
     different,
     given,
     places_of,
@@ -24,17 +25,6 @@ _SIZES = ((8, 16, 1, 4), (7, 33, 2, 8), (16, 64, 4, 16), (61, 257, 2, 5))
 def _by_columns(rows: int, columns: int) -> Source:
     """Numbers of rows as gating gives them: down the first column, then the second."""
     return Source(values=tuple(float(c * rows + r) for r in range(rows) for c in range(columns)))
-
-
-def _apart(rows: int, columns: int) -> Source:
-    """Numbers of which no two of a row are near each other, so that their order is no rounding."""
-    return Source(
-        values=tuple(
-            8.0 * ((row * 7 + column * 11) % columns) / columns - 4.0
-            for row in range(rows)
-            for column in range(columns)
-        )
-    )
 
 
 # Rows of x, and the axes that all rows of a position share.
@@ -104,14 +94,14 @@ ROUTING_CASES: dict[str, tuple[Together, ...]] = {
         for tokens, columns, k, experts in _SIZES
     ),
     "moe_gating_top_k_softmax": tuple(
-        Together(((rows, columns), None), {"k": k}, {"x": _apart(rows, columns)})
+        Together(((rows, columns), None), {"k": k}, {"x": apart(rows, columns)})
         for rows, columns, k in ((8, 8, 1), (7, 33, 2), (61, 64, 4), (33, 257, 8))
     ),
     "moe_gating_top_k_softmax_v2": tuple(
         Together(
             ((rows, columns), None),
             {"k": k, "renorm": order},
-            {"x": _apart(rows, columns)},
+            {"x": apart(rows, columns)},
         )
         for rows, columns, k in ((8, 8, 1), (7, 33, 2), (33, 257, 8))
         for order in (0, 1)

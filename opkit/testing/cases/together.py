@@ -21,6 +21,7 @@ __all__ = [
     "PROBABILITY",
     "ROWS",
     "Together",
+    "apart",
     "different",
     "given",
     "places_of",
@@ -56,6 +57,17 @@ def different(count: int, step: int = 37) -> Source:
     """Return whole numbers that differ, in an order without one, which 16 bits hold."""
     assert math.gcd(count, step) == 1 and count <= _WHOLE_IN_BFLOAT16
     return Source(values=tuple(float(place * step % count) for place in range(count)))
+
+
+def apart(rows: int, columns: int) -> Source:
+    """Numbers of which no two of a row are near each other, so that their order is no rounding."""
+    return Source(
+        values=tuple(
+            8.0 * ((row * 7 + column * 11) % columns) / columns - 4.0
+            for row in range(rows)
+            for column in range(columns)
+        )
+    )
 
 
 def repeated(row: Source, rows: int) -> Source:

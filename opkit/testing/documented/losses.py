@@ -46,6 +46,30 @@ def cross_entropy_loss(
     return loss, torch.log_softmax(x, -1), None, None
 
 
+@documented("cross_entropy_loss_grad")
+def cross_entropy_loss_grad(
+    dy: Tensor,
+    log_prob: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    *,
+    reduction: str,
+    ignore_index: int,
+    label_smoothing: float,
+    lse_square_scale_for_zloss: float,
+) -> Tensor | None:
+    """The gradient of cross entropy of classes by what the logarithms of the chances are of."""
+    if not label_smoothing == lse_square_scale_for_zloss == 0:
+        return None
+    classes = target.long()
+    chosen = classes != ignore_index
+    classes = torch.where(chosen, classes, 0)
+    weights = chosen.double() if weight is None else weight[classes] * chosen
+    share = dy.reshape(-1) * weights / (weights.sum() if reduction == "mean" else 1)
+    hit = torch.nn.functional.one_hot(classes, log_prob.shape[-1])
+    return (torch.exp(log_prob) - hit) * share.unsqueeze(-1)
+
+
 @documented("gaussian_nll_loss_grad")
 def gaussian_nll_loss_grad(
     dy: Tensor, x: Tensor, target: Tensor, var: Tensor, *, full: bool, eps: float, reduction: str

@@ -1,6 +1,5 @@
-"""What operators compute that move tokens by a routing map, and the gradients of moving them.
+"""What operators compute that choose experts, quantise what is routed, and move gradients back.
 
-A routing map, tokens by experts, says which experts a token goes to; here each goes to as many.
 Rows are in the order of their experts. Padded modes and parts of the rows have no reference.
 Sources: the documents of each operator, formula and parameters.
 """
@@ -12,22 +11,6 @@ from opkit.testing.documented.routing import sorted_places
 from opkit.testing.documented.table import Tensor, documented, torch
 
 
-def _by_expert(routing_map: Tensor) -> Tensor:
-    """The tokens of each row."""
-    return routing_map.bool().T.nonzero()[:, 1]
-
-
-def _of_rows(values: Tensor, routing_map: Tensor) -> Tensor:
-    """Values, tokens by experts, one a row."""
-    return values.T[routing_map.bool().T]
-
-
-def _of_tokens(rows: Tensor, routing_map: Tensor) -> Tensor:
-    """The values of rows, tokens by experts; 0 where a token does not go."""
-    found = torch.zeros(routing_map.T.shape, dtype=rows.dtype)
-    return found.masked_scatter(routing_map.bool().T, rows).T
-
-
 def _summed(rows: Tensor, sorted_indices: Tensor, tokens: int) -> Tensor:
     """The sum of the rows that each token became; rows by columns gives tokens by columns."""
     return rows[sorted_indices.long()].reshape(tokens, -1, rows.shape[-1]).sum(1)
@@ -35,83 +18,6 @@ def _summed(rows: Tensor, sorted_indices: Tensor, tokens: int) -> Tensor:
 
 def _all_rows(places: list[int], rows: int) -> bool:
     return list(places) == [0, rows]
-
-
-@documented("moe_token_permute_with_routing_map")
-def moe_token_permute_with_routing_map(
-    tokens: Tensor,
-    routing_map: Tensor,
-    probs: Tensor | None,
-    *,
-    num_out_tokens: int,
-    drop_and_pad: bool,
-) -> tuple[Tensor, Tensor | None, Tensor] | None:
-    """Tokens and their probabilities by expert, and where the rows of each token went."""
-    of_row = _by_expert(routing_map)
-    if drop_and_pad or num_out_tokens != of_row.numel():
-        return None
-    chances = None if probs is None else _of_rows(probs, routing_map)
-    return tokens[of_row], chances, sorted_places(of_row)
-
-
-@documented("moe_token_permute_with_routing_map_grad")
-def moe_token_permute_with_routing_map_grad(
-    dy: Tensor,
-    dprobs: Tensor | None,
-    sorted_indices: Tensor,
-    routing_map: Tensor | None,
-    *,
-    num_experts: int,
-    tokens_num: int,
-    padded_mode: bool,
-) -> tuple[Tensor, Tensor | None] | None:
-    """The sum of the gradients of the rows that a token became, and those of its probabilities."""
-    if padded_mode or routing_map is None or num_experts != routing_map.shape[-1]:
-        return None
-    chances = None if dprobs is None else _of_tokens(dprobs, routing_map)
-    return _summed(dy, sorted_indices, tokens_num), chances
-
-
-@documented("moe_token_unpermute_with_routing_map")
-def moe_token_unpermute_with_routing_map(
-    permuted_tokens: Tensor,
-    sorted_indices: Tensor,
-    routing_map: Tensor | None,
-    probs: Tensor | None,
-    *,
-    drop_and_pad: bool,
-    restore_shape: list[int],
-) -> tuple[Tensor, None, None, Tensor | None] | None:
-    """The sum of probability * row over the rows that a token became, and the probabilities."""
-    if drop_and_pad or routing_map is None or restore_shape[0] != routing_map.shape[0]:
-        return None
-    chances = None if probs is None else _of_rows(probs, routing_map)
-    rows = permuted_tokens if chances is None else permuted_tokens * chances.unsqueeze(-1)
-    return _summed(rows, sorted_indices, restore_shape[0]), None, None, chances
-
-
-@documented("moe_token_unpermute_with_routing_map_grad")
-def moe_token_unpermute_with_routing_map_grad(
-    dy: Tensor,
-    out_index: Tensor,
-    permute_token_id: Tensor,
-    routing_map: Tensor | None,
-    permuted_tokens: Tensor | None,
-    probs: Tensor | None,
-    *,
-    drop_and_pad: bool,
-) -> tuple[Tensor, Tensor | None] | None:
-    """The gradients of the rows that a token became, and of their probabilities."""
-    if drop_and_pad:
-        return None
-    rows = torch.empty(out_index.numel(), dy.shape[-1], dtype=dy.dtype)
-    rows[out_index.long()] = dy[permute_token_id.long()]
-    if probs is None:
-        return rows, None
-    if routing_map is None or permuted_tokens is None:
-        return None
-    to_probs = _of_tokens((rows * permuted_tokens).sum(-1), routing_map)
-    return rows * _of_rows(probs, routing_map).unsqueeze(-1), to_probs
 
 
 @documented("moe_token_permute_with_ep_grad")

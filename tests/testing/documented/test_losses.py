@@ -127,3 +127,28 @@ def test_what_is_labelled_minus_one_is_lost_below_the_margin(reduction: str) -> 
     for case in library_cases(spec, found.expression, found=found):
         source = case.sources[1]
         assert source is not None and set(source.values or ()) == {1.0, -1.0}
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_cross_entropy_has_the_gradient_of_torch(reduction: str) -> None:
+    torch = pytest.importorskip("torch")
+    x, weight = _normal((4, 5), (5,))
+    target, weight = np.array([3, 0, -100, 3]), np.abs(weight)
+    (dy,) = _normal((4,) if reduction == "none" else (1,))
+    spec = operator(
+        "CrossEntropyLossGrad",
+        "grad_loss log_prob target:int64 weight?",
+        "x_grad",
+        'reduction:string="mean" ignore_index:int=-100 label_smoothing:float=0.0'
+        " lse_square_scale_for_zloss:float=0.0",
+    )
+    attrs = {"reduction": reduction, "ignore_index": -100, "label_smoothing": 0.0}
+    given = torch.from_numpy(x).requires_grad_()
+    loss = torch.nn.functional.cross_entropy(
+        given, torch.from_numpy(target), torch.from_numpy(weight), reduction=reduction
+    )
+    loss.backward(torch.from_numpy(dy).reshape(loss.shape))
+    log_prob = torch.log_softmax(given.detach(), -1).numpy()
+    (found,) = _given(spec, dy, log_prob, target, weight, lse_square_scale_for_zloss=0.0, **attrs)
+    np.testing.assert_allclose(found, given.grad.numpy(), atol=1e-12)

@@ -1,4 +1,4 @@
-"""References of operators that move tokens by a routing map, against loops and gradients."""
+"""References of operators that choose experts and move tokens, against loops and autograd."""
 
 from __future__ import annotations
 
@@ -12,11 +12,6 @@ from opkit.testing.documented import documented_as
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-MAP = torch.tensor([[1, 0, 1], [0, 1, 1], [1, 1, 0]])
-OF_ROW = [0, 2, 1, 2, 0, 1]
-"""Tokens of the rows, expert by expert."""
-PLACES = torch.tensor([0, 4, 2, 5, 1, 3])
-
 
 def call(operator: str, *values: object, **attrs: object) -> tuple[torch.Tensor, ...]:
     (function,) = documented_as(operator)
@@ -25,58 +20,42 @@ def call(operator: str, *values: object, **attrs: object) -> tuple[torch.Tensor,
     return tuple(found)
 
 
-def test_a_routing_map_moves_tokens_and_back() -> None:
-    tokens, chances = torch.rand(3, 4), torch.rand(3, 3)
-    permuted, of_rows, places = call(
-        "moe_token_permute_with_routing_map",
-        *(tokens, MAP, chances),
-        num_out_tokens=6,
-        drop_and_pad=False,
-    )
-    assert torch.equal(permuted, tokens[OF_ROW]) and torch.equal(places, PLACES)
-    experts = [0, 0, 1, 1, 2, 2]
-    assert torch.equal(of_rows, chances[OF_ROW, experts])
-    merged, *_ = call(
-        "moe_token_unpermute_with_routing_map",
-        *(permuted, places, MAP, chances),
-        drop_and_pad=False,
-        restore_shape=[3, 4],
-    )
-    expected = tokens * (chances * MAP).sum(1, keepdim=True)
-    torch.testing.assert_close(merged, expected)
-
-
-def test_gradients_by_a_routing_map_are_autograds() -> None:
-    tokens, chances = torch.rand(3, 4, requires_grad=True), torch.rand(3, 3, requires_grad=True)
-    given = {"num_out_tokens": 6, "drop_and_pad": False}
-    permuted, of_rows, places = call(
-        "moe_token_permute_with_routing_map", tokens, MAP, chances, **given
-    )
-    dy, dprobs = torch.rand(6, 4), torch.rand(6)
-    expected = torch.autograd.grad((permuted, of_rows), (tokens, chances), (dy, dprobs))
-    found = call(
-        "moe_token_permute_with_routing_map_grad",
-        *(dy, dprobs, places, MAP),
-        num_experts=3,
-        tokens_num=3,
-        padded_mode=False,
-    )
-    torch.testing.assert_close(found, expected)
-
-    rows = torch.rand(6, 4, requires_grad=True)
-    merged, *_ = call(
-        "moe_token_unpermute_with_routing_map",
-        *(rows, places, MAP, chances),
-        drop_and_pad=False,
-        restore_shape=[3, 4],
-    )
+def test_gradients_of_moving_tokens_are_autograds() -> None:
+    rows, chances = torch.rand(6, 4, requires_grad=True), torch.rand(3, 2, requires_grad=True)
+    places = torch.tensor([4, 0, 2, 5, 1, 3])
+    merged = (rows[places].reshape(3, 2, 4) * chances.unsqueeze(-1)).sum(1)
     dy = torch.rand(3, 4)
     expected = torch.autograd.grad(merged, (rows, chances), dy)
-    of_token = torch.tensor([place // 2 for place in range(6)])
     found = call(
-        "moe_token_unpermute_with_routing_map_grad",
-        *(dy, places, of_token, MAP, rows.detach(), chances.detach()),
-        drop_and_pad=False,
+        "moe_token_unpermute_with_ep_grad",
+        *(dy, places, rows.detach(), chances.detach()),
+        padded_mode=False,
+        restore_shape=[1, 1],
+        range=[0, 6],
+        topk_num=2,
+    )
+    torch.testing.assert_close(found, expected)
+    found = call(
+        "moe_finalize_routing_v2_grad",
+        *(dy, places, rows.detach(), chances.detach(), None, None),
+        drop_pad_mode=0,
+        active_num=0,
+        expert_num=0,
+        expert_capacity=0,
+    )
+    torch.testing.assert_close(found, expected)
+    # Row places[i] is token i // 2.
+    tokens, given = torch.rand(3, 4, requires_grad=True), torch.rand(3, 2, requires_grad=True)
+    of_row = torch.argsort(places) // 2
+    permuted, of_rows = tokens[of_row], given.flatten()[torch.argsort(places)]
+    grads = (torch.rand(6, 4), torch.rand(6))
+    expected = torch.autograd.grad((permuted, of_rows), (tokens, given), grads)
+    found = call(
+        "moe_token_permute_with_ep_grad",
+        *(grads[0], places, grads[1]),
+        num_topk=2,
+        range=[0, 6],
+        padded_mode=False,
     )
     torch.testing.assert_close(found, expected)
 
