@@ -48,39 +48,44 @@ def in_joining_order(
 
 
 def joined_runs(
-    operands: Sequence[Collection[str]], kinds: Sequence[str | None], given: Collection[str]
+    operands: Sequence[Collection[str]],
+    written: Sequence[Collection[str]],
+    kinds: Sequence[str | None],
 ) -> list[Stages]:
     """Return launches as the stages of each, which hold the numbers of what is to be run.
 
     A stage's kernels wait for those of all stages before: for what one of these wrote, or still
-    reads where it is written anew.
+    reads where it is written anew. Those that only read the same do not wait for each other.
 
     Args:
-        operands: the buffers of each kernel, by name. The first kernel that names one writes it.
+        operands: the buffers of each kernel, by name.
+        written: those of them that it writes.
         kinds: what kernels with the same text have in common; None for those that are launches of
             their own.
-        given: the buffers that nothing writes.
     """
     runs: list[Stages] = []
-    stage_of: dict[str, int] = {}
+    reads: dict[str, int] = {}
+    writes: dict[str, int] = {}
     known: set[str] = set()
     count = 0
     for at, (names, kind) in enumerate(zip(operands, kinds, strict=True)):
         is_full = count == _MOST_PARTS or (kind not in known and len(known) == MOST_CLASSES)
         if kind is None or not known or is_full:
             runs.append([[at]])
-            stage_of, known, count = {}, set() if kind is None else {kind}, 1
+            reads, writes, known, count = {}, {}, set() if kind is None else {kind}, 1
             stage = 0
         else:
-            stage = max([0, *(stage_of[name] + 1 for name in names if name in stage_of)])
+            waits = [writes[name] for name in names if name in writes]
+            waits += [reads[name] for name in written[at] if name in reads]
+            stage = max(waits, default=-1) + 1
             if stage == len(runs[-1]):
                 runs[-1].append([])
             runs[-1][stage].append(at)
             known.add(kind)
             count += 1
         for name in names:
-            if name not in given:
-                stage_of[name] = max(stage, stage_of.get(name, 0))
+            last = writes if name in written[at] else reads
+            last[name] = max(stage, last.get(name, 0))
     return runs
 
 

@@ -251,7 +251,7 @@ def _assembled(
     operands = [operands[at] for at in order]
     kinds = [kinds[at] for at in order]
     writes = [writes[at] for at in order]
-    runs = joined_runs(operands, kinds, {tensor.name for tensor in (*inputs, *kept)})
+    runs = joined_runs(operands, writes, kinds)
     products = [
         launch.block_dim if launch.part is not None and launch.mode == "cube" else 0
         for _, launch in launched

@@ -97,6 +97,50 @@ def test_slices_are_cut_by_the_kernel_that_joins_them() -> None:
     )
 
 
+def taps(x: Any, b: Any) -> Any:
+    """Three places of each row, and three of each column, of an image in a frame."""
+    widths = ((0, 0), (0, 0), (1, 2), (2, 1))
+    y = x.apply("pad", widths=widths, value=-1.5)
+    for axis, count in ((3, 4), (2, 3)):
+        axis += y.ndim - 4
+        parts = [
+            y.apply("slice", axis=axis, start=at, stop=at + 2 * count - 1, step=2)
+            for at in range(2)
+        ]
+        parts = [each.reshape(2, 3, 1, *each.shape[2:]) for each in parts]
+        y = y.builder.apply("concat", *parts, axis=2)
+    return y
+
+
+def test_what_lies_around_a_tensor_is_written_by_the_kernel_that_cuts_it() -> None:
+    graph = traced(taps)
+    joined = oc.simplify(join_slices(graph))
+    operators = [node.operator for node in joined.nodes if node.operator != "reshape"]
+    assert operators == ["concat_slices", "concat_slices"]
+    fused = oc.prepare(graph)
+    kinds = [group.kind for group in fused.groups if group.kind != "view"]
+    assert kinds == ["concat_slices", "concat_slices"]
+    given = dict(zip("xb", oc.random_arrays(graph, {}), strict=True))
+    np.testing.assert_array_equal(result(joined, given), result(graph, given))
+    y = np.pad(given["x"], ((0, 0), (0, 0), (1, 2), (2, 1)), constant_values=-1.5)
+    y = np.stack([y[:, :, :, at : at + 7 : 2] for at in range(2)], axis=2)
+    y = np.stack([y[:, :, :, at : at + 5 : 2] for at in range(2)], axis=2)
+    np.testing.assert_array_equal(result(graph, given), y)
+
+
+def test_parts_of_tensors_in_different_frames_stay_apart() -> None:
+    def program(x: Any, b: Any) -> Any:
+        frames = (x.apply("pad", widths=((0, 0),) * 3 + ((1, 0),), value=v) for v in (0.0, 1.0))
+        parts = [y.apply("slice", axis=3, start=0, stop=4, step=1) for y in frames]
+        return x.builder.apply("concat", *parts, axis=3)
+
+    graph = traced(program)
+    joined = join_slices(graph)
+    assert [node.operator for node in joined.nodes].count("pad") == 2
+    given = dict(zip("xb", oc.random_arrays(graph, {}), strict=True))
+    np.testing.assert_array_equal(result(joined, given), result(graph, given))
+
+
 def rounded_sum(x: Any) -> Any:
     return x.astype("float32").sum(axis=-1).astype("float16")
 

@@ -26,13 +26,22 @@ CHIP = find_chip("Ascend910B2")
 
 def test_kernels_wait_only_for_what_they_read() -> None:
     operands = [("x", "a"), ("x", "b"), ("a", "b", "c"), ("c", "y"), ("x", "z")]
-    assert joined_runs(operands, ["k"] * 5, {"x"}) == [[[0, 1, 4], [2], [3]]]
+    writes = [{each[-1]} for each in operands]
+    assert joined_runs(operands, writes, ["k"] * 5) == [[[0, 1, 4], [2], [3]]]
+    # Two that read the same result, and one that writes anew what they read.
+    operands = [("x", "a"), ("a", "b"), ("a", "c"), ("x", "a")]
+    writes = [{each[-1]} for each in operands]
+    assert joined_runs(operands, writes, ["k"] * 4) == [[[0], [1, 2], [3]]]
 
 
 def test_a_product_ends_a_launch() -> None:
     operands = [("x", "a"), ("a", "b"), ("b", "c"), ("x", "d"), ("c", "d", "y")]
     kinds = ["k", None, "k", "m", "k"]
-    assert joined_runs(operands, kinds, {"x"}) == [[[0]], [[1]], [[2, 3], [4]]]
+    assert joined_runs(operands, [{each[-1]} for each in operands], kinds) == [
+        [[0]],
+        [[1]],
+        [[2, 3], [4]],
+    ]
 
 
 def test_products_that_wait_for_nothing_come_one_after_another() -> None:
@@ -60,9 +69,10 @@ def test_small_products_that_wait_for_nothing_lie_side_by_side() -> None:
 def test_a_launch_holds_few_different_kernels() -> None:
     count = oc.MOST_CLASSES + 3
     operands = [(f"x{at}", f"y{at}") for at in range(count)]
-    runs = joined_runs(operands, [f"k{at}" for at in range(count)], {f"x{n}" for n in range(count)})
+    writes = [{each[-1]} for each in operands]
+    runs = joined_runs(operands, writes, [f"k{at}" for at in range(count)])
     assert [len(stages[0]) for stages in runs] == [oc.MOST_CLASSES, 3]
-    assert len(joined_runs(operands, ["k"] * count, set())) == 1
+    assert len(joined_runs(operands, writes, ["k"] * count)) == 1
 
 
 def _compiled(function: Any, *given: Any) -> tuple[Any, Any]:
@@ -180,6 +190,20 @@ def test_what_is_put_and_picked_in_turn_is_read_as_it_was_written() -> None:
     assert not checks.findings, checks.findings[0]
     assert sum(len(s.plan.launches) for graph in graphs for s in graph.segments) <= 3
     torch.testing.assert_close(found, chain(x, places, source), rtol=1e-5, atol=1e-5)
+
+
+def test_numbers_that_are_counted_are_no_launch_of_their_own() -> None:
+    # Each count was one: three before the largest of a long line.
+    def first(x: Any) -> Any:
+        values, places = torch.topk(x, 3)
+        return values, places.to(torch.int32)
+
+    x = torch.randn(1, 9001)
+    x[0, 17], x[0, 8999] = 9.0, 8.0
+    found, plan = _compiled(first, x)
+    assert len(plan.launches) == 1
+    assert "arange" in plan.kernels[plan.launches[0].kernel].operators
+    torch.testing.assert_close(found, first(x))
 
 
 def test_a_joined_plan_is_the_same_text_each_time() -> None:

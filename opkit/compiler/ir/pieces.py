@@ -108,11 +108,18 @@ def _concat_slices(
     begin: Any = 0
     for index, (shape, (along, start, step, count)) in enumerate(zip(shapes, cuts, strict=True)):
         source, extents = _steps(shape), list(shape)
-        offset = start * source[along]
+        # Of a cut that reaches beyond its tensor the places that lie within.
+        first, last = _inside(start, step, 1, shape[along], count)
+        offset = (start + first * step) * source[along]
         source[along] *= step
+        still = [0] * len(shape)
+        for which, low, high in ((-1, 0, first), (index, first, last), (-1, last, count)):
+            extents[along] = high - low
+            is_data = which >= 0
+            axes = zip(extents, source if is_data else still, steps, strict=True)
+            to = begin * steps[axis] + low * steps[along]
+            found.append(Piece(which, offset if is_data else 0, to, tuple(axes)))
         extents[along] = count
-        axes = tuple(zip(extents, source, steps, strict=True))
-        found.append(Piece(index, offset, begin * steps[axis], axes))
         begin += extents[axis]
     return found
 

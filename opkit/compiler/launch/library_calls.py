@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from opkit.chips import Chip
+from opkit.chips import DATA_BLOCK_BYTES, Chip
 
 from ..codegen import (
     ExtentOf,
@@ -172,7 +172,13 @@ def _lines(group: Group, x: Operand, results: Sequence[Operand], chip: Chip | No
         used, parts = most(1, least(cores, lines, lines * length // 512)), 1
         if chip is not None and kind not in _WIDE_KINDS:
             if function == "sort_lines" and inner == 1:
-                used = min(lines, _fair_cores(chip, x, cores, _SORT_CYCLES))
+                sizes = [element_bytes(result.dtype) * kept for result in results]
+                # Both ways a row that is no whole blocks is a copy of its own.
+                alone = sum(size % DATA_BLOCK_BYTES > 0 for size in sizes)
+                fair = _fair_cores(
+                    *(chip, x, cores, _SORT_CYCLES), partial_rows=alone, columns=length
+                )
+                used = min(lines, fair)
             elif function == "extreme_lines":
                 fair = _fair_cores(chip, x, cores, _EXTREME_CYCLES)
                 used, parts = _shared(fair, lines, length, inner)
@@ -199,13 +205,22 @@ def _shared(cores: int, lines: int, length: int, inner: int) -> tuple[int, int]:
 
 
 def _fair_cores(
-    chip: Chip, x: Operand, cores: int, vector_cycles: float, read_bytes: int | None = None
+    chip: Chip,
+    x: Operand,
+    cores: int,
+    vector_cycles: float,
+    read_bytes: int | None = None,
+    *,
+    partial_rows: int = 0,
+    columns: int = 1,
 ) -> int:
     found: int = fair_cores(
         *(chip, x.size, cores),
         vector_cycles=vector_cycles,
         read_bytes=element_bytes(x.dtype) if read_bytes is None else read_bytes,
         written_bytes=0,
+        partial_rows=partial_rows,
+        columns=columns,
     )
     return found
 

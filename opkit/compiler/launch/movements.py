@@ -124,7 +124,7 @@ def movement_of(
             lambda cores, of, _: count_values(of(result.size), cores),
         )
     if node.operator == "take":
-        return _lookup(node, operands, tensors)
+        return _lookup(node, operands, tensors, chip)
     pieces = pieces_of(node.operator, settings, [each.shape for each in operands], result.shape)
     value = settings.get("value", 0.0)
     return _copy(node, operands, result, pieces, value, outer, chip)
@@ -166,7 +166,9 @@ def _turned(
     )
 
 
-def _lookup(node: Node, operands: Sequence[Operand], tensors: tuple[str, ...]) -> Movement:
+def _lookup(
+    node: Node, operands: Sequence[Operand], tensors: tuple[str, ...], chip: Chip | None
+) -> Movement:
     axis = node.settings["axis"]
     table, indices = operands
     size, kind = element_bytes(table.dtype), cpp_type(indices.dtype)
@@ -175,7 +177,8 @@ def _lookup(node: Node, operands: Sequence[Operand], tensors: tuple[str, ...]) -
         cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]
     ) -> tuple[Any, Sequence[TilingValue]]:
         shape = [extent_of(extent) for extent in table.shape]
-        return lookup_values(shape, axis, extent_of(product(indices.shape)), size, cores)
+        count = extent_of(product(indices.shape))
+        return lookup_values(shape, axis, count, size, cores, chip)
 
     return Movement(
         f"lookup_{size}_{indices.dtype}",
@@ -210,9 +213,7 @@ def _copy(
         cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]
     ) -> tuple[Any, Sequence[TilingValue]]:
         counts = [each.size for each in operands]
-        # Of short rows and several parts each copy waits for its beginning: all cores hide that.
-        is_whole = len(boxes) == 1 and not boxes[0].outer and boxes[0].rows[0] == 1
-        if chip is not None and is_whole:
+        if chip is not None:
             cores = copy_cores(boxes, size, cores, chip)
         return copy_values(boxes, counts, result.size, size, bits, cores, room, extent_of)
 
@@ -233,7 +234,7 @@ def _launch(movement: Movement, node: Node, chip: Chip) -> Launch:
         movement.stem,
         lambda: _source(movement.write(movement.stem)),
         location=node.location,
-        part=None if node.operator == "arange" else lambda: movement.write(movement.stem),
+        part=lambda: movement.write(movement.stem),
     )
     return Launch(code, (*map(TensorArgument, movement.tensors), pack_tiling(values)), cores)
 

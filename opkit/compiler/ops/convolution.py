@@ -18,6 +18,7 @@ from ..ir import (
     as_promoted,
     fixed_shape,
     fixed_size,
+    is_floating,
     pieces_of,
     product,
     same,
@@ -71,6 +72,10 @@ def _expand(x: Value, weight: Value, **settings: Any) -> Value:
     rows, columns = _extents(x.shape, weight.shape, settings)
     cells, is_turned = patches(x, weight.shape, settings)
     across = fixed_size(product(weight.shape[1:]))
+    if 1 < groups == outputs == x.shape[1] and is_floating(x.dtype):
+        taps = cells.reshape(-1, outputs, across, fixed_size(rows) * fixed_size(columns))
+        sums = _by_channels(taps, weight.reshape(1, outputs, across, 1))
+        return sums.reshape(-1, outputs, rows, columns)
     if groups == 1:
         kernels = weight.reshape(outputs, across)
         places = kernels.apply("matmul", cells, transpose_b=is_turned)
@@ -81,6 +86,17 @@ def _expand(x: Value, weight: Value, **settings: Any) -> Value:
             kernels = kernels.apply("broadcast_to", shape=shape)
         places = kernels @ cells
     return places.reshape(-1, outputs, rows, columns)
+
+
+def _by_channels(cells: Value, kernels: Value) -> Value:
+    """Return what one kernel for each channel makes of its patches: sums that the vector unit adds
+    up, as a product of one row would leave nearly all of the cube idle.
+
+    Args:
+        cells: images, channels, taps, places.
+        kernels: of the same axes.
+    """
+    return (cells.astype("float32") * kernels.astype("float32")).sum(axis=2).astype(cells.dtype)
 
 
 def patches(x: Value, kernel: Shape, settings: Mapping[str, Any]) -> tuple[Value, bool]:

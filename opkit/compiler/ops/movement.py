@@ -133,9 +133,9 @@ def _cut_and_joined(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     if not _are_cuts(cuts, len(tensors)):
         raise UsageError(f"cuts are {cuts}, expected (axis, start, step, count) of each tensor")
     shapes = []
-    for tensor, (along, start, step, count) in zip(tensors, cuts, strict=True):
-        if start + (count - 1) * step >= tensor.shape[along]:
-            raise UsageError(f"{count} of {tensor.shape[along]} from {start} on do not exist")
+    for tensor, (along, _, step, count) in zip(tensors, cuts, strict=True):
+        if step < 1 or count < 0:
+            raise UsageError(f"{count} elements, {step} apart, do not exist")
         shapes.append((*tensor.shape[:along], count, *tensor.shape[along + 1 :]))
     first = shapes[0]
     for shape in shapes[1:]:
@@ -144,11 +144,16 @@ def _cut_and_joined(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])
 
 
-def _np_cut_and_joined(*tensors: Any, axis: int, cuts: Any) -> Any:
+def _np_cut_and_joined(*tensors: Any, axis: int, cuts: Any, value: float) -> Any:
     parts = []
     for tensor, (along, start, step, count) in zip(tensors, cuts, strict=True):
-        at = (*(slice(None),) * along, slice(start, start + (count - 1) * step + 1, step))
-        parts.append(tensor[at])
+        stop = start + (count - 1) * step + 1
+        before, after = max(-start, 0), max(stop - tensor.shape[along], 0)
+        widths = [(0, 0)] * tensor.ndim
+        widths[along] = (before, after)
+        wide = np.pad(tensor, widths, constant_values=value)
+        at = (*(slice(None),) * along, slice(start + before, stop + before, step))
+        parts.append(wide[at])
     return np.concatenate(parts, axis=axis)
 
 
@@ -309,9 +314,10 @@ ROWS = (
         parameters={"axis": 0},
     ),
     Operator(
-        # What of each tensor is put side by side: (axis, start, step, count).
+        # What of each tensor is put side by side: (axis, start, step, count), with a value at the
+        # places that lie beside it.
         *("concat_slices", None, "movement", _cut_and_joined, as_promoted, _np_cut_and_joined),
-        parameters={"axis": REQUIRED, "cuts": REQUIRED},
+        parameters={"axis": REQUIRED, "cuts": REQUIRED, "value": 0.0},
     ),
     Operator(
         *("stack", None, "movement", _stacked, as_promoted),

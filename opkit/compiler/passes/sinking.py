@@ -9,11 +9,24 @@ graph stays as it was.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from opkit.dtypes import find_dtype
 
-from ..ir import Graph, Node, Settings, Shape, Tensor, Value, is_one, normal_axes
+from ..ir import (
+    Graph,
+    Node,
+    Settings,
+    Shape,
+    Tensor,
+    Value,
+    fixed_shape,
+    fixed_size,
+    is_one,
+    normal_axes,
+    pieces_of,
+)
 from ..ops import OPERATORS
 from .rewrite import Rebuilder
 
@@ -176,30 +189,131 @@ def _element_bytes(tensor: Tensor) -> int:
 
 
 def join_slices(graph: Graph) -> Graph:
-    """Return the graph with slices that are put side by side cut by the kernel that does it."""
-    work = Rebuilder(graph)
-    return work.rebuilt(lambda node, inputs: _joined(work, node, inputs))
+    """Return the graph with slices that are put side by side cut by the kernel that does it, which
+    also writes what lies around a padded tensor that they are of."""
+    work = _Joiner(graph)
+    return work.rebuilt(work.joined)
 
 
-def _joined(work: Rebuilder, node: Node, inputs: Sequence[Value]) -> Value | None:
-    if node.operator != "concat":
+@dataclass(frozen=True)
+class _Cut:
+    """What one operand of a concatenation is of a tensor: elements along one axis, some of which
+    may lie beside it."""
+
+    source: Value
+    along: int
+    start: int
+    step: int
+    count: int
+    value: Any = None
+    """Of what lies beside; None where nothing does."""
+    around: tuple[tuple[int, int], ...] = ()
+    """Elements of that value along the other axes, before and behind; empty for none."""
+
+
+class _Joiner(Rebuilder):
+    """Knows slices, pads and added axes by what they are made of."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self._made: dict[str, tuple[Node, Value]] = {}
+
+    def joined(self, node: Node, inputs: Sequence[Value]) -> Value | None:
+        if node.operator == "concat":
+            return self._concat(node, inputs)
+        if node.operator not in ("slice", "pad", "reshape"):
+            return None
+        result = self.same(node, inputs)
+        self._made.setdefault(result.tensor.name, (node, inputs[0]))
+        return result
+
+    def _concat(self, node: Node, inputs: Sequence[Value]) -> Value | None:
+        sizes = [extent for value in inputs for extent in value.shape]
+        if len(inputs) > _MOST_JOINED or not all(isinstance(each, int) for each in sizes):
+            return None
+        axis = _axis(node.settings["axis"], len(node.output.shape))
+        for through_pads in (True, False):
+            parts = [self._cut(value, axis, through_pads=through_pads) for value in inputs]
+            result = self._cut_and_joined(node, axis, parts)
+            if result is not None:
+                return result
         return None
-    rank = len(node.output.shape)
-    sizes = [extent for value in inputs for extent in value.shape]
-    if len(inputs) > _MOST_JOINED or not all(isinstance(each, int) for each in sizes):
+
+    def _cut_and_joined(self, node: Node, axis: int, parts: Sequence[_Cut]) -> Value | None:
+        """Return parts put side by side by one kernel, which cuts them, and what lies around all of
+        them behind it; None where they are whole, or too much for a kernel."""
+        arounds = {part.around for part in parts}
+        values = {part.value for part in parts if part.value is not None}
+        dtypes = {part.source.dtype for part in parts}
+        if len(arounds) > 1 or len(values) > 1 or dtypes != {node.output.dtype}:
+            return None
+        sources = [part.source for part in parts]
+        before = [self.values[name].tensor.name for name in node.inputs]
+        if [source.tensor.name for source in sources] == before:
+            return None
+        settings = {
+            "axis": axis,
+            "cuts": tuple((part.along, part.start, part.step, part.count) for part in parts),
+            "value": next(iter(values), 0.0),
+        }
+        (around,) = arounds
+        inner = around or ((0, 0),) * len(node.output.shape)
+        pairs = zip(fixed_shape(node.output.shape), inner, strict=True)
+        target = tuple(extent - sum(width) for extent, width in pairs)
+        shapes = [fixed_shape(each.shape) for each in sources]
+        if len(pieces_of("concat_slices", settings, shapes, target)) > _MOST_JOINED:
+            return None
+        result = self.builder.apply("concat_slices", *sources, **settings)
+        if any(map(any, around)):
+            joined = result
+            result = joined.apply("pad", widths=around, value=settings["value"])
+            self._made[result.tensor.name] = (self.builder.nodes[-1], joined)
+        return result
+
+    def _cut(self, value: Value, axis: int, *, through_pads: bool) -> _Cut:
+        """Return what an operand of a concatenation along an axis is a cut of."""
+        whole = _Cut(value, axis, 0, 1, fixed_size(value.shape[axis]))
+        made, source = self._made.get(value.tensor.name, (None, value))
+        added = made is not None and made.operator == "reshape"
+        if added and value.shape != (*source.shape[:axis], 1, *source.shape[axis:]):
+            return whole
+        if added:
+            made, source = self._made.get(source.tensor.name, (None, source))
+        found: _Cut | None = None
+        if made is not None and made.operator == "slice":
+            along = _axis(made.settings["axis"], source.ndim)
+            start, step = made.settings["start"], made.settings["step"]
+            count = value.shape[along + (added and along >= axis)]
+            if not all(isinstance(each, int) for each in (start, step, count)):
+                return whole
+            found = _Cut(source, along, start, step, count)
+            made, source = self._made.get(source.tensor.name, (None, source))
+        if through_pads and made is not None and made.operator == "pad":
+            found = _of_padded(source, made, found) or found
+        if found is None:
+            return whole
+        if added:
+            shape = found.source.shape
+            wide = found.source.reshape(*shape[:axis], 1, *shape[axis:])
+            around = found.around and (*found.around[:axis], (0, 0), *found.around[axis:])
+            found = replace(
+                found, source=wide, along=found.along + (found.along >= axis), around=around
+            )
+        return found if not found.around or not any(found.around[axis]) else whole
+
+
+def _of_padded(source: Value, pad: Node, cut: _Cut | None) -> _Cut | None:
+    """Return a cut of a padded tensor, or all of it, as one of what the padding lies around; None
+    where there is no one axis that it is cut along."""
+    widths = pad.settings["widths"]
+    padded = [axis for axis, width in enumerate(widths) if any(width)]
+    if cut is None:
+        if len(padded) != 1:
+            return None
+        (along,) = padded
+        cut = _Cut(source, along, 0, 1, fixed_size(pad.output.shape[along]))
+    if not all(isinstance(each, int) for width in widths for each in width):
         return None
-    parts: list[Value] = []
-    cuts: list[tuple[Any, ...]] = []
-    for name, value in zip(node.inputs, inputs, strict=True):
-        before = work.graph.producers.get(name)
-        if before is None or before.operator != "slice" or value.dtype != node.output.dtype:
-            parts.append(value)
-            cuts.append((0, 0, 1, value.shape[0]))
-            continue
-        axis = _axis(before.settings["axis"], rank)
-        parts.append(work.values[before.inputs[0]])
-        cuts.append((axis, before.settings["start"], before.settings["step"], value.shape[axis]))
-    if all(part is value for part, value in zip(parts, inputs, strict=True)):
-        return None
-    axis = _axis(node.settings["axis"], rank)
-    return work.builder.apply("concat_slices", *parts, axis=axis, cuts=tuple(cuts))
+    around = tuple((0, 0) if axis == cut.along else width for axis, width in enumerate(widths))
+    start = cut.start - widths[cut.along][0]
+    return replace(cut, source=source, start=start, value=pad.settings["value"], around=around)

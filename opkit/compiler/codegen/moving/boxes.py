@@ -12,14 +12,13 @@ from opkit.chips import DATA_BLOCK_BYTES, Chip
 from opkit.errors import UsageError
 
 from ...ir import Dimension, Piece
-from ..core_count import fair_cores
+from ..core_count import PARTIAL_CYCLES, fair_cores
 from ..kernel_class import TilingValue
 from ..launch_numbers import choose, divide_up, least, most, named
 
 __all__ = [
     "BUFFER_BYTES",
     "MOST_OUTER",
-    "PARTIAL_CYCLES",
     "Box",
     "boxes_of",
     "copy_cores",
@@ -30,10 +29,8 @@ __all__ = [
 MOST_OUTER = 4
 """Axes of a box beside its rows and what lies together."""
 BUFFER_BYTES = 32768
-PARTIAL_CYCLES = 70
-"""Cycles for a row that is no whole blocks of 32 bytes, on its way out."""
 _WHOLE_CYCLES = 10
-_COPY_CYCLES = 300
+_COPY_CYCLES = 600
 """Cycles that a copy in and out takes to begin, beside its rows."""
 _MOST_ROWS = 4095
 _FEW_ROWS = 16

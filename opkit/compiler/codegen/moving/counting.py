@@ -51,13 +51,15 @@ public:
 __aicore__ inline void Init(GM_ADDR y, const STRUCT& given)
 {
 tiling = given;
+const int64_t block = GetBlockIdx();
+first = block * LENGTH;
 yGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ TYPE*>(y), tiling.count);
 pipe.InitBuffer(queue, 2, LENGTH * sizeof(TYPE));
 }
 
 __aicore__ inline void Process()
 {
-for (int64_t begin = GetBlockIdx() * LENGTH; begin < tiling.count; begin += tiling.step) {
+for (int64_t begin = first; begin < tiling.count; begin += tiling.step) {
 const int64_t rest = tiling.count - begin;
 const uint32_t length = static_cast<uint32_t>(rest < LENGTH ? rest : LENGTH);
 LocalTensor<TYPE> buffer = queue.AllocTensor<TYPE>();
@@ -75,6 +77,7 @@ static constexpr int64_t LENGTH = PART;
 TPipe pipe;
 TQue<QuePosition::VECOUT, 2> queue;
 GlobalTensor<TYPE> yGlobal;
+int64_t first = 0;
 STRUCT tiling;
 };
 """

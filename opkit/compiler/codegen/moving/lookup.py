@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from opkit.chips import Chip
+
 from ...ir import Location
+from ..core_count import fair_cores
 from ..kernel_class import KernelClass, TilingValue, class_of, struct_of
 from ..launch_numbers import least, most, named
 from ..text import Text
@@ -15,6 +18,8 @@ __all__ = ["lookup_values", "write_lookup"]
 _INDICES = 512
 """Indices that a core holds at once."""
 _ROW_BYTES = 32768
+_ROW_CYCLES = 200
+"""That a row takes beside its bytes: the scalar unit reads where it is, and two copies begin."""
 _TYPES = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t"}
 
 
@@ -126,7 +131,12 @@ def write_lookup(
 
 
 def lookup_values(
-    table: Sequence[Any], axis: int, count: Any, size_bytes: int, cores: Any
+    table: Sequence[Any],
+    axis: int,
+    count: Any,
+    size_bytes: int,
+    cores: Any,
+    chip: Chip | None = None,
 ) -> tuple[Any, list[TilingValue]]:
     """Return the cores and the tiling data of a lookup along one axis of a table.
 
@@ -136,6 +146,7 @@ def lookup_values(
         count: how many indices there are.
         size_bytes: of an element.
         cores: that the chip has.
+        chip: where all sizes are known: as many cores as make the launch shortest.
     """
     tables: Any = 1
     length: Any = max(1, size_bytes // 4)
@@ -144,6 +155,11 @@ def lookup_values(
     for extent in table[axis + 1 :]:
         length = length * extent
     items = named("items", tables * count)
+    if chip is not None:
+        moved = length * min(size_bytes, 4)
+        cores = fair_cores(
+            *(chip, items, cores), vector_cycles=_ROW_CYCLES, read_bytes=moved, written_bytes=moved
+        )
     used = named("used", most(1, least(cores, items)))
     values = {
         "perBlock": items // used,

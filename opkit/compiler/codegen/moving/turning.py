@@ -10,10 +10,10 @@ from typing import Literal, TypeAlias
 from opkit.chips import DATA_BLOCK_BYTES, Chip
 
 from ...ir import Location, Piece
-from ..core_count import fair_cores
+from ..core_count import PARTIAL_CYCLES, fair_cores
 from ..kernel_class import KernelClass, TilingValue, class_of, struct_of
 from ..text import Text
-from .boxes import MOST_OUTER, PARTIAL_CYCLES
+from .boxes import MOST_OUTER
 
 __all__ = ["Turn", "turn_of", "turn_values", "write_turn"]
 

@@ -8,11 +8,12 @@ host's tiling function is written (`host_tiling`).
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opkit.chips import REPEAT_BYTES, Chip
+from opkit.chips import DATA_BLOCK_BYTES, REPEAT_BYTES, Chip
 from opkit.errors import UsageError
 
 from ...choices import OWN_CHOICES, Choices
@@ -56,6 +57,8 @@ _DOWN_WIDTH = 1024
 """Columns of a unit where rows are reduced, at most."""
 _LEAST_TILE = 1024
 """Elements below which a tile is not worth a core of its own."""
+_FEWEST_PARTIAL = 4
+"""Rows that are worth a core where each is a copy of its own."""
 _LONGEST_LINE = 15872
 """Columns of a tile that one instruction covers, 64 a repeat: 248 repeats."""
 _LARGEST_STEP = 2040
@@ -131,8 +134,12 @@ def tile_for(plan: Plan, chip: Chip, columns: Any) -> Any:
     return choose(room >= divide_up(stride, 256) * 256, room, 0)
 
 
-def cores_for(plan: Plan, chip: Chip, elements: Number, cores: Number) -> Any:
-    """Return how many cores a launch of so many elements is worth, of those that there are."""
+def cores_for(plan: Plan, chip: Chip, elements: Number, cores: Number, columns: Number) -> Any:
+    """Return how many cores a launch of so many elements is worth, of those that there are.
+
+    Args:
+        columns: elements of a row.
+    """
     passes = plan.program.passes
     repeats = 0.0
     for section in passes:
@@ -145,7 +152,32 @@ def cores_for(plan: Plan, chip: Chip, elements: Number, cores: Number) -> Any:
         vector_cycles=repeats / (REPEAT_BYTES // 4),
         read_bytes=again * sum(size for _, size in plan.input_bytes),
         written_bytes=sum(size for _, size in plan.output_bytes),
+        partial_rows=_partial_rows(plan, columns),
+        columns=columns,
     )
+
+
+def _partial_rows(plan: Plan, columns: Number) -> Any:
+    """Return how many rows that are no whole blocks a kernel copies for each of its own, one way:
+    such are copied one by one. None where a tile is no rows."""
+    if plan.program.schedule not in ("rows", "lines"):
+        return 0
+
+    def count(tensors: Sequence[tuple[str, int]]) -> Any:
+        sizes = Counter(size for _, size in tensors)
+        parts = (
+            choose(columns * size % DATA_BLOCK_BYTES > 0, number, 0)
+            for size, number in sizes.items()
+        )
+        return sum(parts)
+
+    return named("partialRows", most(count(plan.input_bytes), count(plan.output_bytes)))
+
+
+def _enough_rows(plan: Plan, columns: Number, stride: Any) -> Any:
+    """Return the rows that are worth a core, beside others that take as many."""
+    alone = choose(_partial_rows(plan, columns) > 0, _LEAST_TILE // _FEWEST_PARTIAL, 1)
+    return named("enough", most(1, _LEAST_TILE // most(stride, named("alone", alone))))
 
 
 def launch_for(
@@ -221,7 +253,7 @@ def shares_at(
     used = (
         least(cores, most_cores)
         if most_cores
-        else cores_for(plan, chip, columns * rows * batches, cores)
+        else cores_for(plan, chip, columns * rows * batches, cores, columns)
     )
     shares = shares_of(layout, used, room, columns, rows, batches, rounds, parts)
     return replace(shares, values=shares.values | tensor_values(layout, extent_of))
@@ -279,7 +311,7 @@ def _share_rows(
     plan = layout.plan
     stride = named("stride", row_stride(plan, columns))
     most_rows = least(LARGEST_REPEAT, room // stride)
-    enough = named("enough", most(1, _LEAST_TILE // stride))
+    enough = _enough_rows(plan, columns, stride)
     used = named("used", least(cores, most(1, divide_up(rows, enough))))
     cut = split(rows, cores=used, width=most_rows * plan.buffers, buffers=plan.buffers)
     longest = named("perCore", divide_up(rows, used))
@@ -313,7 +345,7 @@ def _share_lines(
     stride = named("partStride", divide_up(part, unit) * unit)
     fitting = choose(part < columns, 1, least(LARGEST_REPEAT, room // stride))
     fitting = named("fittingRows", fitting)
-    enough = named("enough", most(1, _LEAST_TILE // stride))
+    enough = _enough_rows(plan, columns, stride)
     used = named("used", least(cores, most(1, divide_up(rows, enough))))
     cut = split(rows, cores=used, width=fitting * plan.buffers, buffers=plan.buffers)
     share = named("perCore", divide_up(rows, used))
