@@ -24,6 +24,7 @@ from opkit.log import write as write_log
 from opkit.toolchain.building import foreign_kernel_log, named_texts
 from opkit.toolchain.compiler import Compiler, find_compiler, needs_late_standard
 from opkit.toolchain.driver_arguments import DriverRequest, Input, parse_driver_arguments
+from opkit.toolchain.driver_commands import add_commands
 from opkit.toolchain.flags import chip_macros
 from opkit.toolchain.source import (
     LaunchTree,
@@ -78,6 +79,10 @@ def run_driver(
     toolkit = toolkit or Toolkit.installed()
     compiler = find_compiler()
     chip = chip_of_arch(request.npu_arch)
+    if request.compile_commands is not None:
+        add_commands(
+            request.compile_commands, request, toolkit=toolkit, chip=chip, standard=_STANDARD
+        )
     with tempfile.TemporaryDirectory(prefix="opkit-cc-") as folder:
         run = _Run(request, toolkit, compiler, chip, Path(folder), verbose or (lambda _: None))
         return run.everything()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from opkit.errors import UsageError
+from opkit.toolchain.building import COMPILE_COMMANDS
 
 __all__ = ["COVERED_LIBRARIES", "DriverRequest", "Input", "parse_driver_arguments"]
 
@@ -132,6 +133,8 @@ class DriverRequest:
     """Of `-I`, in order; also among `compile_flags`."""
     compile_flags: tuple[str, ...] = ()
     depfile_flags: tuple[str, ...] = ()
+    compile_commands: Path | None = None
+    """The compilation database that editors read, to write the sources into."""
     link_parts: tuple[Input | str, ...] = ()
     """Inputs, libraries and linker flags in the order given, which linkers mind."""
     ignored: tuple[str, ...] = ()
@@ -154,6 +157,7 @@ class _Parser:
     compile_flags: list[str] = field(default_factory=list)
     include_dirs: list[Path] = field(default_factory=list)
     depfile_flags: list[str] = field(default_factory=list)
+    compile_commands: Path | None = None
     link_parts: list[Input | str] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -189,6 +193,7 @@ class _Parser:
             include_dirs=tuple(self.include_dirs),
             compile_flags=tuple(self.compile_flags),
             depfile_flags=tuple(self.depfile_flags),
+            compile_commands=self.compile_commands,
             link_parts=tuple(self.link_parts),
             ignored=tuple(dict.fromkeys(self.ignored)),
             notes=tuple(self.notes),
@@ -209,6 +214,8 @@ class _Parser:
         elif word == "--kernel-library":
             self.is_library = self.is_shared = True
             self.compile_flags.append("-fPIC")
+        elif word == "--compile-commands" or word.startswith("--compile-commands="):
+            self.compile_commands = Path(word.partition("=")[2] or COMPILE_COMMANDS)
         elif word.startswith("--name-expression="):
             self.name_expressions.append(word.partition("=")[2])
         elif word in ("-shared", "--shared"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ from click.testing import CliRunner
 from opkit import emulator, runtime
 from opkit.cli.commands.cc import command
 from opkit.cli.console import run_guarded
-from opkit.errors import SetupError
+from opkit.errors import SetupError, UsageError
 from opkit.toolchain import CMAKE_DIR
 
 HELLO = """
@@ -168,10 +169,50 @@ def test_a_cmake_project_of_two_languages_builds_and_runs(here: Path, package_fi
         assert done.returncode == 0, done.stdout + done.stderr
     demo = subprocess.run(["build/demo"], capture_output=True, text=True, check=True)
     assert demo.stdout == "0 7 8\n"
+    _assert_clangd_understands(here / "hello.asc")
     again = subprocess.run(
         [cmake, "--build", "build"], env=environment, capture_output=True, text=True, check=True
     )
     assert "Building" not in again.stdout
+
+
+def _assert_clangd_understands(source: Path) -> None:
+    clangd = shutil.which("clangd", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if clangd is None:
+        pytest.skip("clangd is not installed")
+    done = subprocess.run(
+        [clangd, f"--check={source}"],
+        cwd=source.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "All checks completed, 0 errors" in done.stderr, done.stderr[-2000:]
+
+
+def test_an_editor_finds_the_commands_of_each_source(here: Path) -> None:
+    for flags in (["-DOFFSET=1"], ["-DOFFSET=7", "-Iinclude"]):
+        argv = ["--compile-commands", *flags, "-fsyntax-only", "hello.asc"]
+        assert CliRunner().invoke(command, argv).exit_code == 0
+    argv = ["--compile-commands=compile_commands.json", "-fsyntax-only", "helper.cpp"]
+    assert CliRunner().invoke(command, argv).exit_code == 0
+    entries = json.loads(Path("compile_commands.json").read_text())
+    assert [entry["file"] for entry in entries] == [str(here / "hello.asc"), str(here / "helper.cpp")]
+    kernels, helper = (entry["arguments"] for entry in entries)
+    assert {"-DOFFSET=7", "-Iinclude", "-xhip", "opkit/editor.h"} <= set(kernels)
+    assert "-DOFFSET=1" not in kernels
+    # What has no kernel is plain C++ to an editor.
+    assert "-xhip" not in helper
+
+
+def test_a_file_that_is_no_compilation_database_stays_as_it_is(here: Path) -> None:
+    Path("notes.json").write_text('{"mine": 1}')
+    result = CliRunner().invoke(
+        command, ["--compile-commands=notes.json", "-fsyntax-only", "helper.cpp"]
+    )
+    assert isinstance(result.exception, UsageError)
+    assert "notes.json is no compilation database" in str(result.exception)
+    assert Path("notes.json").read_text() == '{"mine": 1}'
 
 
 def _configure(package_type: str) -> subprocess.CompletedProcess[str]:

@@ -69,6 +69,8 @@ def command(
     Example: opkit cc --npu-arch=dav-2201 add.asc -o add && ./add
 
     With CMake: eval "$(opkit cc --env)" && cmake ..
+
+    For an editor with clangd: opkit cc --compile-commands add.asc -o add
     """
     if env:
         click.echo(_shell_lines())

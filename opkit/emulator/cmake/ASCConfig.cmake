@@ -20,6 +20,11 @@ if(DEFINED CMAKE_ASC_RUN_MODE AND NOT CMAKE_ASC_RUN_MODE MATCHES "^(npu|cpu|sim)
   message(FATAL_ERROR "CMAKE_ASC_RUN_MODE is \"${CMAKE_ASC_RUN_MODE}\": choose npu, cpu or sim; opkit runs all alike")
 endif()
 
+# Editors take each source's macros and include folders from compile_commands.json.
+if("${CMAKE_EXPORT_COMPILE_COMMANDS}" STREQUAL "")
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+endif()
+
 # A target that is linked by the C++ compiler needs the emulator by its path; opkit cc finds it by itself.
 get_filename_component(_opkit_library "${_opkit_cmake_dir}/../lib/libopkit_emulator.so" ABSOLUTE)
 if(NOT EXISTS "${_opkit_library}")

@@ -35,8 +35,14 @@ set(CMAKE_DEPFILE_FLAGS_ASC "-MD -MT <DEP_TARGET> -MF <DEP_FILE>")
 set(CMAKE_ASC_DEPFILE_FORMAT gcc)
 set(CMAKE_ASC_DEPENDS_USE_COMPILER TRUE)
 
+# CMake itself writes commands of languages that it knows, and clangd would not understand those of this one.
+set(_opkit_commands "")
+if(CMAKE_EXPORT_COMPILE_COMMANDS OR "${CMAKE_EXPORT_COMPILE_COMMANDS}" STREQUAL "")
+  set(_opkit_commands "\"--compile-commands=${CMAKE_BINARY_DIR}/compile_commands.json\"")
+endif()
 set(CMAKE_ASC_COMPILE_OBJECT
-  "<CMAKE_ASC_COMPILER> -x asc <DEFINES> <INCLUDES> <FLAGS> -o <OBJECT> -c <SOURCE>")
+  "<CMAKE_ASC_COMPILER> -x asc ${_opkit_commands} <DEFINES> <INCLUDES> <FLAGS> -o <OBJECT> -c <SOURCE>")
+unset(_opkit_commands)
 set(CMAKE_ASC_CREATE_PREPROCESSED_SOURCE
   "<CMAKE_ASC_COMPILER> -x asc <DEFINES> <INCLUDES> <FLAGS> -E <SOURCE> -o <PREPROCESSED_SOURCE>")
 set(CMAKE_ASC_CREATE_ASSEMBLY_SOURCE

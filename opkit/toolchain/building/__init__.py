@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .cache import BuildCache, unit_key
     from .command import host_argv
     from .described import HostDescription
+    from .editor import COMPILE_COMMANDS
     from .imports import (
         allocating_names,
         assembly_log,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from .unit import CompileUnit, LinkUnit, link_argv
 
 __all__ = [
+    "COMPILE_COMMANDS",
     "LIBRARY_KINDS",
     "MANIFEST_NAME",
     "Artifact",
@@ -98,6 +100,7 @@ __getattr__ = lazy_names(
             "unit_key",
         ),
         "command": ("host_argv",),
+        "editor": ("COMPILE_COMMANDS",),
         "described": ("HostDescription",),
         "imports": (
             "allocating_names",

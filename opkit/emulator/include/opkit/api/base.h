@@ -9,7 +9,9 @@
 #include "opkit/types.h"
 
 #define __aicore__
+#ifndef __global__
 #define __global__
+#endif
 #define __gm__
 /// Before `__inline__` and a type: a variable that each core has for itself (src/sched/block_local.h).
 #define __BLOCK_LOCAL__ thread_local
