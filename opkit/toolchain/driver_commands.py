@@ -46,7 +46,7 @@ def add_commands(
     ]
     try:
         with _alone(database.parent):
-            others = _entries(database, besides={entry["file"] for entry in added})
+            others = _entries(database, besides={str(entry["file"]) for entry in added})
             write_aside(database, (json.dumps([*others, *added], indent=1) + "\n").encode())
     except OSError as error:
         raise UsageError(

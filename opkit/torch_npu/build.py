@@ -152,7 +152,7 @@ def _cache() -> Path:
 @cache
 def _backend_path() -> Path:
     parts = [torch.__version__, sys.implementation.cache_tag or "", str(emulator.library_path())]
-    parts += _contents(_SOURCES, _SOURCES.glob("*"))
+    parts += _contents(_SOURCES, _SOURCES.glob("*/*"))
     parts += _contents(_KERNELS, [*_KERNELS.glob("*.h"), *_KERNELS.glob("*.inc")])
     # What the device's formulas take from the compiler.
     parts += _contents(_PACKAGE, (p for name in _FORMULA_SOURCES for p in _PACKAGE.glob(name)))
@@ -185,7 +185,7 @@ def _planned(target: Path) -> _Library:
     flags += [f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"]
     flags += ["-isystem", str(root / "include"), "-I", str(emulator.include_dir())]
     folder = target.with_suffix(".parts")
-    flags += ["-I", str(_KERNELS), "-I", str(folder)]
+    flags += ["-I", str(_SOURCES), "-I", str(_KERNELS), "-I", str(folder)]
     library = emulator.library_path()
     link = [f"-L{root / 'lib'}", f"-Wl,-rpath,{root / 'lib'}", "-ltorch_cpu", "-lc10"]
     link += [str(library), f"-Wl,-rpath,{library.parent}"]
@@ -211,7 +211,7 @@ def _units(folder: Path) -> list[list[Path]]:
     """
     units: list[list[Path]] = [[] for _ in range(_UNITS)]
     sizes = [0] * _UNITS
-    for size, path in sorted(((p.stat().st_size, p) for p in folder.glob("*.cpp")), reverse=True):
+    for size, path in sorted(((p.stat().st_size, p) for p in folder.glob("*/*.cpp")), reverse=True):
         smallest = sizes.index(min(sizes))
         units[smallest].append(path)
         sizes[smallest] += size

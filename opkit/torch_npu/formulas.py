@@ -1,7 +1,7 @@
-"""The device's formulas (csrc/program.h), traced from the compiler's operators when the device's
+"""The device's formulas (csrc/runtime/program.h), traced from the compiler's operators when the device's
 library is built: the eager device and `torch.compile` then compute the same.
 
-Each row of csrc/elementwise.inc names an operator of PyTorch; its formula is what the compiler
+Each row of csrc/aten/elementwise.inc names an operator of PyTorch; its formula is what the compiler
 makes of that operator, with the operator's own tensors and numbers by their names. What the device
 has a step for stays one (kernels/vector_ops.inc).
 """
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["FormulaRow", "formula", "formula_rows", "formulas_text", "special_formulas_text"]
 
-_TABLE = Path(__file__).parent / "csrc" / "elementwise.inc"
+_TABLE = Path(__file__).parent / "csrc" / "aten" / "elementwise.inc"
 _ROW = re.compile(r'^ROW\("([\w.]+)", (\w+)\)$|^ROW_IF\("([\w.]+)", "(\w+)", "([^"]+)", (\w+)\)$')
 _SPECIAL = {
     "kLogSigmoid": "log_sigmoid",
     "kLogSigmoidBackward": "log_sigmoid_backward",
 }
-"""Operators whose kernels are written by hand (csrc/special.cpp), by the names that their formulas
+"""Operators whose kernels are written by hand (csrc/aten/operators.cpp), by the names that their formulas
 have there."""
 _STEPS: Mapping[str, str] = {
     **{name: f"({{0}} {sign} {{1}})" for name, sign in (("add", "+"), ("sub", "-"), ("mul", "*"))},
@@ -66,7 +66,7 @@ _TRUTHS = ("condition", "mask")
 
 @dataclass(frozen=True)
 class FormulaRow:
-    """One row of csrc/elementwise.inc."""
+    """One row of csrc/aten/elementwise.inc."""
 
     operator: str
     """Its name in PyTorch, with its overload."""
@@ -77,7 +77,7 @@ class FormulaRow:
 
 
 def formula_rows() -> Iterator[FormulaRow]:
-    """Yield the rows of csrc/elementwise.inc, in their order."""
+    """Yield the rows of csrc/aten/elementwise.inc, in their order."""
     for line in _TABLE.read_text(encoding="utf-8").splitlines():
         if (row := _ROW.match(line)) is None:
             assert not line.startswith("ROW"), line

@@ -197,7 +197,8 @@ def test_an_editor_finds_the_commands_of_each_source(here: Path) -> None:
     argv = ["--compile-commands=compile_commands.json", "-fsyntax-only", "helper.cpp"]
     assert CliRunner().invoke(command, argv).exit_code == 0
     entries = json.loads(Path("compile_commands.json").read_text())
-    assert [entry["file"] for entry in entries] == [str(here / "hello.asc"), str(here / "helper.cpp")]
+    files = [str(here / name) for name in ("hello.asc", "helper.cpp")]
+    assert [entry["file"] for entry in entries] == files
     kernels, helper = (entry["arguments"] for entry in entries)
     assert {"-DOFFSET=7", "-Iinclude", "-xhip", "opkit/editor.h"} <= set(kernels)
     assert "-DOFFSET=1" not in kernels

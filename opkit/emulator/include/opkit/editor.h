@@ -1,5 +1,5 @@
-/// What a language server includes in front of a source with kernel launches (`opkit cc --compile-commands`): it reads the source
-/// itself, as HIP, the one language of clang's in which `kernel<<<...>>>(...)` is an expression.
+/// What a language server includes in front of a source with kernel launches (`opkit cc --compile-commands`): it reads
+/// the source itself, as HIP, the one language of clang's in which `kernel<<<...>>>(...)` is an expression.
 #pragma once
 
 // Kernels call functions of the host and host code calls functions of kernels: both are one program here.
