@@ -124,7 +124,7 @@ class DeadlockDetector:
 
 
 def _handle(stream: Any) -> int:
-    # torch's streams are told apart by their device and number: see torch_npu/csrc/runtime/device.cpp.
+    # torch's streams are told apart by their device and number: torch_npu/csrc/runtime/device.cpp.
     number = getattr(stream, "stream_id", None)
     return int(stream) if number is None else (stream.device_index + 1) << 48 | int(number)
 

@@ -1,4 +1,4 @@
-"""What editors read of sources that `opkit cc` compiles: a compilation database that clangd follows.
+"""What editors read of sources that `opkit cc` compiles: a compilation database for clangd.
 
 clangd reads the user's text, not the one that the driver writes from it. `<<<...>>>` is an
 expression to clang in CUDA and HIP only, and its CUDA wants a toolkit's headers.

@@ -1,5 +1,5 @@
-"""The device's formulas (csrc/runtime/program.h), traced from the compiler's operators when the device's
-library is built: the eager device and `torch.compile` then compute the same.
+"""The device's formulas (csrc/runtime/program.h), traced from the compiler's operators when the
+device's library is built: the eager device and `torch.compile` then compute the same.
 
 Each row of csrc/aten/elementwise.inc names an operator of PyTorch; its formula is what the compiler
 makes of that operator, with the operator's own tensors and numbers by their names. What the device
@@ -25,8 +25,8 @@ _SPECIAL = {
     "kLogSigmoid": "log_sigmoid",
     "kLogSigmoidBackward": "log_sigmoid_backward",
 }
-"""Operators whose kernels are written by hand (csrc/aten/operators.cpp), by the names that their formulas
-have there."""
+"""Operators whose kernels are written by hand (csrc/aten/operators.cpp), by the names that their
+formulas have there."""
 _STEPS: Mapping[str, str] = {
     **{name: f"({{0}} {sign} {{1}})" for name, sign in (("add", "+"), ("sub", "-"), ("mul", "*"))},
     **{name: f"({{0}} {sign} {{1}})" for name, sign in (("div", "/"), ("equal", "=="))},
