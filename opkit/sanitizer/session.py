@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from types import TracebackType
 
@@ -73,6 +74,8 @@ class Check:
         self._witness = witness
         self._padding = padding
         self._raw = raw
+        # Host code that is checked runs in this process, and does not know it.
+        self._key = secrets.randbits(63) | 1
 
     def __enter__(self) -> Check:
         runtime.load_emulator()
@@ -83,6 +86,7 @@ class Check:
             auto_sync=self._auto_sync,
             only_block=-1 if self._block is None else self._block,
             witness=self._witness,
+            key=self._key,
         )
         return self
 
@@ -94,7 +98,7 @@ class Check:
     ) -> None:
         import opkit.emulator._emulator as emulator
 
-        found = kept_findings(read_findings(emulator.end_checks()), self._tools)
+        found = kept_findings(read_findings(emulator.end_checks(self._key)), self._tools)
         self.findings, self.gaps, self.notes = found.findings, found.gaps, found.notes
         told = {finding.message for finding in found.findings}
         told |= {gap.message for gap in found.gaps}

@@ -270,6 +270,28 @@ def test_a_check_inside_another_takes_nothing_from_it(check_kernel: CheckKernel)
     assert [(found.id, found.count) for found in outer.findings] == [("RACE-RAW", 2)]
 
 
+# As host code does that finds the function in its process, before the launch that it prepares.
+@pytest.mark.parametrize("begins", [False, True])
+def test_nobody_else_ends_a_check(check_kernel: CheckKernel, begins: bool) -> None:
+    from opkit.emulator import _emulator
+
+    with Check(("racecheck",)) as outer:
+        assert _emulator.end_checks() == "[]"
+        if begins:
+            _emulator.begin_checks(detectors="", auto_sync=True, only_block=-1, witness=False)
+        check_kernel(find_class("RACE-RAW").example(), tools=("racecheck",))
+    assert [finding.id for finding in outer.findings] == ["RACE-RAW"]
+    if begins:
+        assert _emulator.end_checks() == "[]"
+
+
+def test_an_end_without_its_check_is_an_error() -> None:
+    from opkit.emulator import _emulator
+
+    with pytest.raises(RuntimeError, match="no check of this key"):
+        _emulator.end_checks(7)
+
+
 def test_a_wrong_tool_is_refused_with_the_names_there_are() -> None:
     with pytest.raises(UsageError, match="racecheck"):
         chosen_tools(["rececheck"])

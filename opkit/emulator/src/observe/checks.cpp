@@ -1,6 +1,8 @@
 #include "observe/checks.h"
 
 #include <algorithm>
+#include <iterator>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -108,6 +110,8 @@ class CheckObserver final : public Observer {
 std::mutex session_lock;
 /// Checks that run, the innermost last: each sees every launch, so that a check inside another takes nothing from it.
 std::vector<std::unique_ptr<CheckObserver>> sessions;
+// Of each of them.
+std::vector<uint64_t> keys;
 CheckOptions watched;  // what any of them looks at
 
 CheckOptions united() {
@@ -162,9 +166,10 @@ std::string choose_detectors(CheckOptions& options, std::string_view names) {
   return "";
 }
 
-void begin_checks(const CheckOptions& options) {
+void begin_checks(const CheckOptions& options, uint64_t key) {
   const std::lock_guard<std::mutex> guard(session_lock);
   sessions.push_back(std::make_unique<CheckObserver>(options));
+  keys.push_back(key);
   Device::get().attach(sessions.back().get());
   watched = united();
 }
@@ -179,11 +184,17 @@ void add_finding(Finding finding) {
   for (const auto& session : sessions) session->add(finding);
 }
 
-std::vector<Finding> end_checks() {
+std::vector<Finding> end_checks(uint64_t key) {
   const std::lock_guard<std::mutex> guard(session_lock);
-  if (sessions.empty()) return {};
-  const std::unique_ptr<CheckObserver> session = std::move(sessions.back());
-  sessions.pop_back();
+  const auto found = std::find(keys.rbegin(), keys.rend(), key);
+  if (found == keys.rend()) {
+    if (key != 0) throw std::logic_error("no check of this key runs");
+    return {};
+  }
+  const auto place = std::distance(keys.begin(), found.base()) - 1;
+  const std::unique_ptr<CheckObserver> session = std::move(sessions[static_cast<size_t>(place)]);
+  sessions.erase(sessions.begin() + place);
+  keys.erase(keys.begin() + place);
   watched = united();
   Device::get().detach(session.get());
   return session->take();

@@ -59,8 +59,9 @@ std::unique_ptr<Detector> make_note_check(const CheckOptions& options);
 std::unique_ptr<Detector> make_leak_check(const CheckOptions& options);
 
 /// Attaches the detectors asked for to every later launch of the process, until end_checks(). Checks nest: an inner one
-/// and those around it all see its launches.
-OPKIT_API void begin_checks(const CheckOptions& options);
+/// and those around it all see its launches. `key`: what alone ends it; 0: whoever asks, so that an operator's host
+/// code cannot end a check that it is launched under.
+OPKIT_API void begin_checks(const CheckOptions& options, uint64_t key = 0);
 
 /// What any of the checks that run now looks at; null without checks.
 const CheckOptions* running_checks();
@@ -68,7 +69,8 @@ const CheckOptions* running_checks();
 /// Adds what was found outside launches; without checks it is dropped.
 void add_finding(Finding finding);
 
-/// Ends the innermost check and returns what it found, equal ones once, faults that ended launches among them.
-OPKIT_API std::vector<Finding> end_checks();
+/// Ends the innermost check of that key and returns what it found, equal ones once, faults that ended launches among
+/// them. Throws std::logic_error where a key is given and no check has it.
+OPKIT_API std::vector<Finding> end_checks(uint64_t key = 0);
 
 }  // namespace opkit
