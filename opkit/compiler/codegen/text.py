@@ -177,14 +177,6 @@ class Text:
         ]
         return found
 
-    def with_each(self, words: str, others: str) -> Text:
-        """Return the text with others in the place of some words, in every line."""
-        found = Text()
-        found._lines = [
-            (level, text.replace(words, others), place) for level, text, place in self._lines
-        ]
-        return found
-
     def mentions(self, name: str) -> bool:
         """Return whether any line has a name as a word."""
         word = re.compile(rf"\b{re.escape(name)}\b")

@@ -91,7 +91,8 @@ def share_products(name: str, products: Sequence[tuple[KernelClass, int]]) -> Sh
         parameters += [f"{space}::{kernel.struct} tiling{at}", f"Cores cores{at}"]
         body(f"if (cores{at}.Has(block)) {{")
         body(f"{space}::{kernel.class_name} op;")
-        body(f"op.Init({', '.join(addresses)}, tiling{at}, cores{at});")
+        core = f"block - cores{at}.first, cores{at}.count"
+        body(f"op.Init({', '.join(addresses)}, tiling{at}, {core});")
         body("op.Process();")
         body("}")
         packed.append(struct.pack("=II", begin, count))
@@ -140,23 +141,11 @@ def _space(
         classes.extend(kernel.declaration)
         own = kernel.definition
         if of_cube:
-            for words, others in _OF_CUBE.items():
-                member = words.replace("STRUCT", kernel.struct)
-                own = own.with_each(member, others.replace("STRUCT", kernel.struct))
+            own = own.with_words("& given)", "& given, int64_t block, int64_t count)")
+            own = own.with_words("tiling = given;", "tiling = given; core = block; cores = count;")
         elif not kernel.takes_all:
-            own = own.with_words(_BLOCK, "").with_words("& given)", _GIVEN)
+            own = own.with_words(_BLOCK, "").with_words("& given)", "& given, int64_t block)")
         classes.extend(own)
         classes("}")
         classes()
     return spaces[key]
-
-
-_GIVEN = "& given, int64_t block)"
-_OF_CUBE = {
-    "GetBlockIdx()": "(GetBlockIdx() - own.first)",
-    "GetBlockNum()": "own.count",
-    "& given)": "& given, const Cores& cores)",
-    "tiling = given;": "tiling = given; own = cores;",
-    "STRUCT tiling;": "STRUCT tiling; Cores own;",
-}
-"""What a product's class says where it has all cores of a launch, and where it has some."""

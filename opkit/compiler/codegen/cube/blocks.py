@@ -251,13 +251,13 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
             "// same lines in step; at the beginning with the first, which vector cores fetch first, too."
         )
         by = "(chunk.block.above + chunk.block.place) % all"
-        out("const bool isEarly = index == GetBlockIdx();")
+        out("const bool isEarly = index == core;")
         out(f"const int64_t shift = isEarly ? 0 : {by};")
     elif what == "shift":
         out("// Of the cores that have rows or columns in common half begin")
         out("// in the middle of K, so that fewer read the same lines in step.")
         by = "% 2 * (all / 2)"
-        out(f"const int64_t shift = (GetBlockIdx() / chunk.block.wide + chunk.block.place) {by};")
+        out(f"const int64_t shift = (core / chunk.block.wide + chunk.block.place) {by};")
     elif what == "turned" and slots:
         out(
             "// Of those that begin with the first every other takes the third and later ones in pairs, turned round."
@@ -271,7 +271,7 @@ def _insert(out: Text, what: str, product: BlockProduct, slots: int) -> None:
         if slots:
             out("// As long as nothing is in L2 a core brings its shares of both operands first,")
             out("// and what others bring after them.")
-            out("const bool isEarly = chunk.index == GetBlockIdx() && chunk.turn < 2;")
+            out("const bool isEarly = chunk.index == core && chunk.turn < 2;")
             out("const uint32_t last = isEarly ? OTHERS : ALL;")
             out("for (uint32_t portion = isEarly ? SHARE : ALL; portion <= last; ++portion) {")
         _insert(out, "left", product, slots)
@@ -332,8 +332,8 @@ const int64_t j = first + rest % wide;
 Block block;
 block.place = rest % wide;
 block.wide = wide;
-block.above = index % GetBlockNum() / wide;
-block.down = (GetBlockNum() + wide - 1) / wide;
+block.above = index % cores / wide;
+block.down = (cores + wide - 1) / wide;
 block.batch = index / (tiling.blocksM * tiling.blocksN);
 block.row = i * tiling.rowsEach + (i < tiling.rowsMore ? i : tiling.rowsMore) * 16;
 block.column = j * tiling.columnsEach + (j < tiling.columnsMore ? j : tiling.columnsMore) * 16;
@@ -360,7 +360,7 @@ return end < columns ? end : columns;
 
 __aicore__ inline bool IsFinal(int64_t index) const
 {
-return index + GetBlockNum() >= tiling.blocks;
+return index + cores >= tiling.blocks;
 }
 
 __aicore__ inline uint32_t Shorter(int64_t left, int64_t right) const
@@ -369,6 +369,7 @@ return static_cast<uint32_t>(left < right ? left : right);
 }
 
 STRUCT tiling;
+int64_t cores = GetBlockNum();  // that share the blocks
 };
 """
 
@@ -412,7 +413,7 @@ WaitFlag<HardEvent::MTE2_MTE1>(2);
 
 __aicore__ inline void Process()
 {
-Chunk chunk = ChunkAt(GetBlockIdx(), 0);
+Chunk chunk = ChunkAt(core, 0);
 if (chunk.index >= tiling.blocks) {
 return;
 }
@@ -422,7 +423,7 @@ SetFlag<HardEvent::M_MTE1>(i);
 }
 CopyIn(chunk, 0);
 for (uint32_t slot = 0; chunk.index < tiling.blocks; slot = 1 - slot) {
-const Chunk next = chunk.isLast ? ChunkAt(chunk.index + GetBlockNum(), 0) : ChunkAt(chunk.index, chunk.turn + 1);
+const Chunk next = chunk.isLast ? ChunkAt(chunk.index + cores, 0) : ChunkAt(chunk.index, chunk.turn + 1);
 if (next.index < tiling.blocks) {
 CopyIn(next, 1 - slot);
 }
@@ -460,7 +461,7 @@ chunk.block = BlockAt(index);
 const int64_t all = (tiling.k + CHUNK - 1) / CHUNK;
 @shift
 // The first chunk of all comes in halves, so that the cube has something to do soon.
-const bool isSplit = index == GetBlockIdx() && (shift + 1) * CHUNK <= tiling.k;
+const bool isSplit = index == core && (shift + 1) * CHUNK <= tiling.k;
 const int64_t number = isSplit && turn > 0 ? turn - 1 : turn;
 @turned
 chunk.depth = Shorter(tiling.k - chunk.k, CHUNK);
@@ -614,6 +615,7 @@ TBuf<TPosition::CO1> sumsBuffer;
 GlobalTensor<TYPE> leftGlobal;
 GlobalTensor<TYPE> rightGlobal;
 GlobalTensor<RESULT> resultGlobal;
+int64_t core = GetBlockIdx();
 uint32_t mostRows = 0;
 uint32_t mostColumns = 0;
 uint32_t step = 0;
@@ -667,7 +669,7 @@ const LocalTensor<SUMS> sums = SumsOf(block, begin);
 if (handed >= SLOTS) {
 CrossCoreWaitFlag<2, PIPE_FIX>(FREE);
 }
-const int64_t slot = GetBlockIdx() * SLOTS + handed % SLOTS;
+const int64_t slot = core * SLOTS + handed % SLOTS;
 FixpipeParamsV220 params(end - begin, block.rows, RoundUp(block.rows), tiling.slotColumns, false);
 params.unitFlag = 3;
 Fixpipe(resultGlobal[slot * tiling.slotLength], sums, params);
