@@ -10,7 +10,15 @@ from pathlib import Path
 
 from judges_cheats import FILL, RAW
 
-__all__ = ["bad_programs", "honest_programs", "launching_source", "triton_program"]
+__all__ = [
+    "BAD",
+    "HONEST",
+    "bad_programs",
+    "honest_programs",
+    "launching_source",
+    "triton_program",
+    "wheel",
+]
 
 _TRITON = """import numpy as np
 import triton
@@ -116,21 +124,16 @@ _FORGED = """
     import opkit.judging.recorder as recorder
     recorder.Recorder.end = lambda self, outputs: recorder.Recording((), (), (None,))"""
 _TEXT = """
-    import dataclasses
     import opkit.judging.recorder as recorder
-    launch = recorder.Recorder.launch
-    raw = ("for (int64_t i = 0; i < n; ++i) "
-           "((__gm__ float*)(out + out_begin))[i] = 2 * ((__gm__ float*)(x + x_begin))[i] + 1;")
+    real = recorder.KernelText
+    raw = "if (GetBlockIdx() == 0) for (int64_t i = 0; i < s2; ++i)"
+    raw += " ((float*)(m1 + o1))[i] = 2 * ((float*)(m0 + o0))[i] + 1; "
 
-    def forged(self, text, arguments, block_dim):
-        source = text.source
-        at = source.rindex("{", 0, source.index("GetBlockIdx")) + 1
-        return launch(
-            self, dataclasses.replace(text, source=source[:at] + "return;" + source[at:]),
-            arguments, block_dim,
-        )
+    def forged(name, source, *more):
+        at = source.rindex("}")
+        return real(name, source[:at] + raw + source[at:], *more)
 
-    recorder.Recorder.launch = forged"""
+    recorder.KernelText = forged"""
 _TORCH = """import torch
 import triton
 import triton.language as tl
@@ -181,7 +184,7 @@ _BAD_PYTHON: dict[str, tuple[str, str]] = {
         ),
     ),
     "Triton: a forged recording": ("patches the judge", triton_program(before=_FORGED)),
-    "Triton: a forged kernel": ("patches the judge", triton_program(before=_TEXT)),
+    "Triton: a forged kernel": ("patches the judge", triton_program(before=_TEXT, factor="3.0")),
     "Triton: no comparison": (
         "patches the judge",
         triton_program(
@@ -326,7 +329,7 @@ _BAD_DIRECT: dict[str, tuple[str, str]] = {
     ),
     "launch: does not compile": ("broken", launching_source(before="this is no C++;")),
 }
-_HONEST: dict[str, str] = {
+HONEST: dict[str, str] = {
     "one launch.asc": launching_source(),
     "two launches.asc": launching_source(after="axpb<<<4, nullptr, stream>>>(x, y, x_elements);"),
     "a stream of its type.asc": launching_source().replace("void* stream", "aclrtStream stream"),
@@ -365,6 +368,9 @@ _HONEST: dict[str, str] = {
     ),
 }
 
+BAD = {name: text for name, (_, text) in (_BAD_PYTHON | _BAD_DIRECT).items()}
+"""Sources by what they try."""
+
 
 def _written(work: Path, name: str, suffix: str, text: str) -> Path:
     path = work / f"candidate{suffix}"
@@ -378,8 +384,8 @@ def bad_programs(work: Path) -> Iterator[tuple[str, str, Path]]:
     for rows, suffix in ((_BAD_PYTHON, ".py"), (_BAD_DIRECT, ".asc")):
         for name, (kind, text) in rows.items():
             yield kind, name, _written(work, name, suffix, text)
-    yield "host computes", "wheel: NumPy computes", _wheel(work, "return 2 * x + 1")
-    yield "broken", "wheel: compiled elsewhere", _wheel(work, None)
+    yield "host computes", "wheel: NumPy computes", wheel(work, "return 2 * x + 1")
+    yield "broken", "wheel: compiled elsewhere", wheel(work, None)
     path = work / "candidate.whl"
     path.write_bytes(b"PK no archive")
     yield "broken", "wheel: no archive", path
@@ -387,14 +393,14 @@ def bad_programs(work: Path) -> Iterator[tuple[str, str, Path]]:
 
 def honest_programs(work: Path) -> Iterator[tuple[str, Path]]:
     """Yield name and path of every candidate, which is there until the next is."""
-    for name, text in _HONEST.items():
+    for name, text in HONEST.items():
         path = work / f"honest{Path(name).suffix}"
         path.write_text(text)
         yield name, path
-    yield "a wheel of Triton", _wheel(work, None, triton_program())
+    yield "a wheel of Triton", wheel(work, None, triton_program())
 
 
-def _wheel(work: Path, body: str | None, text: str | None = None) -> Path:
+def wheel(work: Path, body: str | None, text: str | None = None) -> Path:
     """Return a wheel with a package of one program, or with nothing but a library."""
     path = work / "candidate-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
