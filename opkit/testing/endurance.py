@@ -8,6 +8,7 @@ for the same shape, is right in the few launches of a test and wrong in those of
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,9 +18,9 @@ from opkit.schema import AttrValue, OpSpec
 from opkit.testing.cases import Case
 from opkit.testing.launching import Library, launch_of
 from opkit.testing.numbers import Array, Input
-from opkit.testing.run import CaseResult, PrecisionReport, Verdict
+from opkit.testing.run import CaseResult, PrecisionReport, Verdict, chip_bounds
 
-__all__ = ["LAUNCHES", "Endurance", "endure", "with_endurance"]
+__all__ = ["LAUNCHES", "Endurance", "endurance_of", "endure", "with_endurance"]
 
 LAUNCHES = 100
 """Of one case in one process, half of them with other values."""
@@ -38,6 +39,8 @@ class Endurance:
 
     case: Case
     launches: int
+    chip_bounds: bool = False
+    """Whether tensors end as on the chip: so the case has passed."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ class _Given:
     """A library that gives what another has computed before."""
 
     outputs: list[Array]
+    launcher: Library
+    """The other one, which a verdict may need to launch again."""
 
     def run(
         self,
@@ -68,6 +73,11 @@ def endure(library: Library, asked: Endurance, spec: OpSpec, judge: Judge) -> Ca
     Args:
         judge: runs a case on a library and judges it.
     """
+    with chip_bounds() if asked.chip_bounds else nullcontext():
+        return _endure(library, asked, spec, judge)
+
+
+def _endure(library: Library, asked: Endurance, spec: OpSpec, judge: Judge) -> CaseResult:
     case = asked.case
     twins = [launch_of(one, spec) for one in (case, replace(case, seed=case.seed + 1))]
     first: list[list[Array]] = []
@@ -89,7 +99,7 @@ def endure(library: Library, asked: Endurance, spec: OpSpec, judge: Judge) -> Ca
         if judged == _MOST_JUDGED:
             break
         judged += 1
-        result = judge(_Given(outputs), twin.case)
+        result = judge(_Given(outputs, library), twin.case)
         if not result.verdict.passed:
             return replace(result, case=case, message=_told(number, result.message))
     return replace(result, case=case)
@@ -111,9 +121,11 @@ def _are_equal(one: Sequence[Array], other: Sequence[Array]) -> bool:
     )
 
 
-def _endurance(result: CaseResult) -> Endurance:
+def endurance_of(result: CaseResult) -> Endurance:
+    """Return how a case that has passed is launched again."""
     launches = int(_SECONDS / max(result.seconds, 1e-3))
-    return Endurance(result.case, max(_FEWEST, min(LAUNCHES, launches)))
+    is_behind = result.verdict is Verdict.BEHIND
+    return Endurance(result.case, max(_FEWEST, min(LAUNCHES, launches)), is_behind)
 
 
 def with_endurance(
@@ -133,7 +145,7 @@ def with_endurance(
         if known is None or _elements(result) < _elements(report.results[known]):
             smallest[result.combination] = number
     numbers = list(smallest.values())
-    asked = [_endurance(report.results[number]) for number in numbers]
+    asked = [endurance_of(report.results[number]) for number in numbers]
     results = list(report.results)
     for number, found in zip(numbers, run(asked) if asked else (), strict=True):
         if not found.verdict.passed:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
@@ -30,6 +31,7 @@ __all__ = [
     "OutputResult",
     "PrecisionReport",
     "Verdict",
+    "chip_bounds",
     "is_refusal",
     "run_cases",
 ]
@@ -249,18 +251,26 @@ def _passes_rounded(attempt: Callable[[], CaseResult]) -> bool:
         runtime.configure(inaccuracy_seed=seed)
 
 
-def _with_chip_bounds(attempt: Callable[[], CaseResult]) -> CaseResult | None:
-    """Return what comes of a case where tensors end as on the chip; None where that faults too."""
+@contextmanager
+def chip_bounds() -> Iterator[None]:
+    """Let tensors end as on the chip: what reaches beyond a buffer meets what lies there."""
     from opkit import runtime
 
     before = runtime.configuration().chip_bounds
     runtime.configure(chip_bounds=True)
     try:
-        return attempt()
-    except KernelFault:
-        return None
+        yield
     finally:
         runtime.configure(chip_bounds=before)
+
+
+def _with_chip_bounds(attempt: Callable[[], CaseResult]) -> CaseResult | None:
+    """Return what comes of a case where tensors end as on the chip; None where that faults too."""
+    with chip_bounds():
+        try:
+            return attempt()
+        except KernelFault:
+            return None
 
 
 def _attempt(

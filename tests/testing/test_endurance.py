@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opkit import runtime
 from opkit.errors import KernelFault
 from opkit.schema import OpSpec
 from opkit.testing import (
@@ -24,7 +25,7 @@ from opkit.testing import (
     with_endurance,
 )
 from opkit.testing.cases import make_case
-from opkit.testing.endurance import LAUNCHES
+from opkit.testing.endurance import LAUNCHES, endurance_of
 
 from .conftest import FakeLibrary, tensor
 
@@ -66,6 +67,28 @@ def test_a_right_operator_passes_all_launches(last: Callable[..., CaseResult]) -
     launches: list[int] = []
     result = last(lambda x: launches.append(1) or [2 * x])
     assert result.verdict is Verdict.PASS and len(launches) == LAUNCHES
+
+
+def test_what_passes_with_the_chip_s_bounds_is_launched_with_them(
+    operator: OpSpec, write_golden: Callable[[str], Path], make_project: Callable[..., Any]
+) -> None:
+    # It was launched without, and its fault was told as something that the operator keeps.
+    def kernel(x: Array) -> list[Array]:
+        if not runtime.configuration().chip_bounds:
+            raise KernelFault("reads beyond", category="OutOfBounds")
+        return [2 * x]
+
+    golden = load_golden(write_golden("def twice(x):\n    return 2 * x\n"))
+    case = make_case(operator, (5, 7))
+    passed = CaseResult(case, Verdict.BEHIND, (), "", 1.0)
+    project = make_project(operator)
+
+    def judged(library: Any, case: Case) -> CaseResult:
+        return run_cases(project, [case], library=library, golden=golden).results[0]
+
+    result = endure(FakeLibrary(kernel), endurance_of(passed), operator, judged)
+    assert result.verdict is Verdict.PASS, result.message
+    assert not runtime.configuration().chip_bounds
 
 
 def test_a_counter_that_ends_the_right_results_is_found(last: Callable[..., CaseResult]) -> None:

@@ -8,8 +8,19 @@ from pathlib import Path
 import pytest
 
 from opkit import runtime
-from opkit.testing import PrecisionReport, Verdict, explain_case, library_cases, run_cases
+from opkit.testing import (
+    Case,
+    CaseResult,
+    Endurance,
+    PrecisionReport,
+    Verdict,
+    endure,
+    explain_case,
+    library_cases,
+    run_cases,
+)
 from opkit.testing.apart import LibraryApart
+from opkit.testing.launching import Library
 from opkit.testing.references.reference import find_reference
 from opkit.testing.settings import standard_for
 from opkit.toolchain import Artifact, build, load_project, project_as_built
@@ -49,6 +60,21 @@ def test_what_runs_in_another_process_passes_as_well(artifact: Artifact) -> None
     finally:
         library.close()
     assert Verdict.HALF in {result.verdict for result in found.results} and found.passed
+
+
+def test_later_launches_in_half_pass_as_the_first(artifact: Artifact) -> None:
+    # Their results are judged without a launch, and the single-precision run needs one.
+    project = project_as_built(artifact)
+    library = runtime.open(artifact.folder)
+    cases = library_cases(project.operators[0], "x * y - z")
+
+    def judged(library: Library, case: Case) -> CaseResult:
+        return run_cases(project, [case], library=library, golden=None).results[0]
+
+    halves = [one for one in report(artifact, "x * y - z").results if one.verdict is Verdict.HALF]
+    case = next(case for case in cases if case.name == halves[0].case.name)
+    found = endure(library, Endurance(case, 2), project.operators[0], judged)
+    assert found.verdict.passed, found.message
 
 
 @pytest.mark.parametrize("wrong", ["x * y - 1.002 * z", "x * y - z + 0.01", "x * z - y"])

@@ -204,7 +204,7 @@ ROUTING_CASES: dict[str, tuple[Together, ...]] = {
             ((tokens,), (tokens, heads * size), (tokens, keys * size), (97, turned)),
             {
                 **{"numQHeads": heads, "numKHeads": keys, "headSize": size},
-                "isNeoxStyle": in_halves,
+                **{"qStride": heads * size, "kStride": keys * size, "isNeoxStyle": in_halves},
             },
             {"positions": places_of(97)},
         )
