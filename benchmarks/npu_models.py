@@ -151,18 +151,48 @@ class Run:
         return logits.item(), gradients.item(), max(off)
 
 
+def first_of(results: Any) -> torch.Tensor:
+    """Return the first tensor of floats in what a model returns, beside its loss."""
+    if isinstance(results, torch.Tensor):
+        return results
+    values = results.values() if hasattr(results, "values") else vars(results).values()
+    for value in list(values):
+        if isinstance(value, torch.Tensor) and value.is_floating_point() and value.dim() > 0:
+            return value
+    raise TypeError(f"{type(results).__name__} has no tensor")
+
+
+def loss_of(results: Any) -> torch.Tensor:
+    """Return a model's loss; of one that gives none, how far its result is from 1."""
+    loss = getattr(results, "loss", None)
+    if loss is None and hasattr(results, "keys") and "loss" in results:
+        loss = results["loss"]
+    return loss if loss is not None else (first_of(results) - 1).square().mean()
+
+
+def moved(given: dict[str, Any], device: str, dtype: torch.dtype = torch.float32) -> dict[str, Any]:
+    """Return a model's arguments on a device; tensors of floats have the data type there."""
+    return {
+        key: value.to(device, dtype if value.is_floating_point() else None)
+        if isinstance(value, torch.Tensor)
+        else value
+        for key, value in given.items()
+    }
+
+
 def train(
     model: nn.Module,
-    inputs: dict[str, torch.Tensor],
+    inputs: dict[str, Any],
     device: str,
     dtype: torch.dtype,
     steps: int,
+    rate: float = 1e-3,
 ) -> Run:
     """Take AdamW's steps on one batch; half types by autocast, float16 with a gradient scaler."""
     wide = torch.float64 if dtype == torch.float64 else torch.float32
     model = copy.deepcopy(model).to(device, wide).train()
-    given = {k: v.to(device, wide if v.is_floating_point() else None) for k, v in inputs.items()}
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    given = moved(inputs, device, wide)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
     is_half = dtype in (torch.float16, torch.bfloat16)
     scaler = torch.amp.GradScaler(device, init_scale=16.0, enabled=dtype == torch.float16)
     losses, logits, gradients = [], torch.empty(0), torch.empty(0)
@@ -170,11 +200,11 @@ def train(
         optimizer.zero_grad()
         with torch.autocast(device, dtype=dtype) if is_half else nullcontext():
             results = model(**given)
-            loss = results["loss"]
+            loss = loss_of(results)
         scaler.scale(loss).backward()
         scaler.unscale_(optimizer)
         if step == 0:
-            logits = results["logits"].detach().cpu().double()
+            logits = first_of(results).detach().cpu().double()
             parts = [p.grad for p in model.parameters() if p.grad is not None]
             gradients = torch.cat([part.detach().cpu().double().flatten() for part in parts])
         scaler.step(optimizer)
@@ -193,37 +223,65 @@ def nudged(model: nn.Module, dtype: torch.dtype, seed: int) -> nn.Module:
     return made
 
 
+@dataclass
+class Judgement:
+    """How far a training on `npu` is from float64, and how far trainings on the CPU are."""
+
+    ours: tuple[float, float, float]
+    """Relative errors: logits, gradients, worst loss of all steps (`Run.errors`)."""
+    theirs: tuple[float, float, float]
+    """The worst of the CPU's runs."""
+    is_within: bool
+    native: int
+    """Calls that kernels served."""
+    cpu: int
+    seconds: float
+    """What the training on `npu` took."""
+
+    def text(self) -> str:
+        """Say it in one cell of a table: the device's errors and the CPU's, and its calls."""
+        errors = ", ".join(
+            f"{a:.1e} / {b:.1e}" for a, b in zip(self.ours, self.theirs, strict=True)
+        )
+        share = self.native / (self.native + self.cpu)
+        calls = f"native {share:.1%} of {self.native + self.cpu} calls, {self.seconds:.0f} s"
+        return f"{'within' if self.is_within else 'DIFFERS'}: {errors}; {calls}"
+
+
+def judge(
+    model: nn.Module, given: dict[str, Any], dtype: torch.dtype, steps: int, rate: float = 1e-3
+) -> Judgement:
+    """Train on `npu` and, several times, on the CPU, and compare both with float64."""
+    truth = train(model, given, "cpu", torch.float64, steps, rate)
+    runs = [
+        train(nudged(model, dtype, seed), given, "cpu", dtype, steps, rate).errors(truth)
+        for seed in range(_CPU_RUNS)
+    ]
+    logits, gradients, loss = (max(errors) for errors in zip(*runs, strict=True))
+    theirs = logits, gradients, loss
+    torch.npu.init()
+    torch.npu.reset_fallbacks()
+    begin = time.perf_counter()
+    ours = train(model, given, "npu", dtype, steps, rate).errors(truth)
+    seconds = time.perf_counter() - begin
+    rows = torch.npu.kernel_calls()
+    limit = _TOLERANCES[dtype]
+    is_within = all(a <= max(2 * b, limit) for a, b in zip(ours, theirs, strict=True))
+    native, cpu = sum(row.native for row in rows), sum(row.fallback for row in rows)
+    return Judgement(ours, theirs, is_within, native, cpu, seconds)
+
+
 def _show(name: str, dtype_names: list[str], steps: int) -> tuple[int, Counter[str]]:
     """Print a model's rows; return how many are within, and its calls."""
     make, inputs = MODELS[name]
     torch.manual_seed(0)
     model, given = make(), inputs()
-    truth = train(model, given, "cpu", torch.float64, steps)
     within, calls = 0, Counter[str]()
     for dtype_name in dtype_names:
-        dtype = TYPES[dtype_name]
-        found = [
-            train(nudged(model, dtype, seed), given, "cpu", dtype, steps).errors(truth)
-            for seed in range(_CPU_RUNS)
-        ]
-        theirs = [max(errors) for errors in zip(*found, strict=True)]
-        torch.npu.reset_fallbacks()
-        begin = time.perf_counter()
-        ours = train(model, given, "npu", dtype, steps).errors(truth)
-        seconds = time.perf_counter() - begin
-        rows = torch.npu.kernel_calls()
-        native, cpu = sum(row.native for row in rows), sum(row.fallback for row in rows)
-        calls.update(native=native, cpu=cpu)
-        limit = _TOLERANCES[dtype]
-        is_within = all(a <= max(2 * b, limit) for a, b in zip(ours, theirs, strict=True))
-        within += is_within
-        errors = ", ".join(f"{a:.1e} / {b:.1e}" for a, b in zip(ours, theirs, strict=True))
-        print_figure(
-            f"{name}, {dtype_name}",
-            f"{'within' if is_within else 'DIFFERS'}: {errors};"
-            f" native {native / (native + cpu):.1%} of {native + cpu} calls, {seconds:.0f} s",
-            "within, 90 %",
-        )
+        judged = judge(model, given, TYPES[dtype_name], steps)
+        calls.update(native=judged.native, cpu=judged.cpu)
+        within += judged.is_within
+        print_figure(f"{name}, {dtype_name}", judged.text(), "within, 90 %")
         for row in torch.npu.fallbacks():
             print(f"  {row.fallback:5} on the CPU  {row.operator}: {'; '.join(row.reasons)}")
     return within, calls
