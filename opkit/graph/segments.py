@@ -92,7 +92,7 @@ class Support(OperatorSupportBase):
             return message.removeprefix(f"{node.name} ({operator_name(node)}): ").removeprefix(
                 f"{node.name}: "
             )
-        except (AssertionError, NotImplementedError) as err:
+        except (AssertionError, LookupError, NotImplementedError, TypeError, ValueError) as err:
             # A mistake of ours must not keep a model from running.
             log.warning("GRAPH", "the compiler fails on a node", node=node.name, error=repr(err))
             return f"opkit's compiler fails on it: {err!r}"

@@ -33,7 +33,9 @@ KINDS = {
     **{"float32": 0, "float16": 1, "bfloat16": 2, "int32": 3, "int16": 4, "int8": 5, "uint8": 6},
     "bool": 7,
 }
-"""`opkit::kernels::Kind`."""
+"""`opkit::kernels::Kind`, of what has an order."""
+_MOVED_KINDS = {**KINDS, "int64": 8}
+"""The same, of what is moved by places: a few of many elements of 64 bits, before they are cast."""
 _PARAMETERS = {
     "sort_lines": ("x", "values", "places"),
     "fold_lines": ("x", "out"),
@@ -241,7 +243,7 @@ def _by_places(
     constants = {
         "element_bytes": size,
         "action": move.action,
-        "kind": KINDS[table.dtype],
+        "kind": _MOVED_KINDS[table.dtype],
         "index_count": 1,
         "index_bytes": element_bytes(index.dtype),
         "has_rows": int(move.has_rows),
