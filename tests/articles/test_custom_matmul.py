@@ -88,7 +88,7 @@ import torch
 x = torch.randn(256, 256, device="npu")
 for _ in range(3):
     x = torch.nn.functional.gelu(torch.mm(x, x) / 100)
-torch.lgamma(x)
+torch.i0(x)
 """
 PANDAS = """
 import pandas as pd
@@ -236,5 +236,5 @@ def _check_tables(folder: Path) -> None:
     assert float(products["Duration(us)"]) == pytest.approx(sum(own), abs=0.01)
     assert {row["Accelerator Core"] for row in details} >= {"AI_CORE", "AI_VECTOR_CORE"}
     # What the CPU served is there, without a time.
-    lgamma = next(row for row in summary if "lgamma" in row["Op Name"])
-    assert (lgamma["Core Type"], lgamma["Duration(us)"]) == ("HOST_CPU", "")
+    bessel = next(row for row in summary if "i0" in row["Op Name"])
+    assert (bessel["Core Type"], bessel["Duration(us)"]) == ("HOST_CPU", "")

@@ -43,6 +43,12 @@ TEXTS = [
     *("torch.float_power(p, 2)", "F.leaky_relu(x, negative_slope=0.1)", "w.expand_as(x) + x"),
     *("torch.reshape(x, (D, N)).view_as(y)", "x.sum() / x.numel()", "x.mean(-1) * len(x)"),
     *("torch.var(x, dim=-1)", "x.std(dim=0)", "x.var(dim=-1, unbiased=False)", "torch.std(x)"),
+    *(
+        "torch.lgamma(x * 4)",
+        "torch.digamma(q * 9)",
+        "torch.erfinv(p)",
+        "torch.polygamma(1, q * 9)",
+    ),
     *("torch.special.entr(p)", "torch.logical_xor(x > 0, y > 0)", "F.normalize(x, dim=-1)"),
 ]
 

@@ -66,3 +66,17 @@ def test_a_given_tensor_is_resized_or_refused_as_on_the_cpu(name: str) -> None:
                 assert got[2] == pytest.approx(wanted[2], abs=0.02), (shape, dtype)
             else:
                 assert got == wanted, (shape, dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.int64, torch.uint8])
+@pytest.mark.parametrize(
+    ("name", "operands"), [("mm", 2), ("bmm", 2), ("matmul", 2), ("addmm", 3), ("baddbmm", 3)]
+)
+def test_a_product_into_elements_that_share_memory_is_refused(
+    name: str, operands: int, dtype: Any
+) -> None:
+    # Whole numbers, and products added to something, were written there.
+    x = torch.ones((1, 3, 3) if name in ("bmm", "baddbmm") else (3, 3), dtype=dtype).npu()
+    out = torch.ones(1, dtype=dtype).npu().expand_as(x)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        getattr(torch, name)(*operands * [x], out=out)

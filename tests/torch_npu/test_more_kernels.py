@@ -320,3 +320,41 @@ def test_the_gradient_of_hardswish_at_its_bends_is_torchs(dtype: Any) -> None:
         torch.ones(7, dtype=dtype, device="npu"), x.to(dtype).to("npu")
     )
     torch.testing.assert_close(found.cpu(), wanted)
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_a_picture_is_sampled_between_its_elements(mode: str, padding: str) -> None:
+    picture, grid = torch.randn(2, 3, 5, 7), torch.rand(2, 4, 6, 2) * 3 - 1.5
+    for aligns in (False, True):
+        compare(lambda x, at, a=aligns: F.grid_sample(x, at, mode, padding, a), picture, grid)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_a_volume_is_sampled_between_its_elements(mode: str) -> None:
+    volume, grid = torch.randn(2, 2, 3, 4, 5), torch.rand(2, 2, 3, 2, 3) * 3 - 1.5
+    compare(lambda x, at: F.grid_sample(x, at, mode, "reflection", True), volume, grid)
+
+
+def test_places_that_are_no_number_give_none() -> None:
+    grid = torch.tensor([[[[0.1, float("nan")], [float("inf"), 0.2], [0.3, 0.4]]]])
+    compare(lambda x, at: F.grid_sample(x, at, align_corners=False), torch.randn(1, 2, 4, 4), grid)
+
+
+def test_a_batch_is_normalised_as_exported_programs_have_it() -> None:
+    x, ones = torch.randn(3, 4, 5), torch.rand(4) + 0.5
+    legit = torch.ops.aten._native_batch_norm_legit
+
+    def normalised(x: torch.Tensor, weight: torch.Tensor, is_training: bool) -> Any:
+        mean, variance = weight.detach().clone(), weight.detach() * 2
+        y, *_ = legit(x, weight, weight, mean, variance, is_training, 0.1, 1e-5)
+        return y, mean, variance
+
+    for is_training in (False, True):
+        compare(lambda x, w, t=is_training: normalised(x, w, t), x, ones)
+    compare(lambda x, w: legit.no_stats(x, w, None, True, 0.1, 1e-5)[0], x, ones)
+
+
+def test_a_part_of_a_tensor_is_filled() -> None:
+    compare(lambda x: x.clone()[:, ::2].fill_(3), torch.randn(3, 5))
+    compare(lambda x: x.clone().t()[1:].zero_(), torch.arange(12).reshape(3, 4))

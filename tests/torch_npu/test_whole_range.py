@@ -35,6 +35,8 @@ REASONS: Mapping[str, str] = {
     "logaddexp2": "a sum that cancels",
     "erf": "a fit of 6 units in the last place where compiled",
     "erfc": "a fit of 6 units in the last place",
+    "lgamma": "below 0 a difference of logarithms that cancels",
+    "digamma": "a sum that cancels next to its zeros: 6 units in the last place",
     "mish": "a quotient of sums and two products: 6 units in the last place",
 }
 """What is worse than the limit, and why: such errors stay below it next to 1, or to an operand."""
@@ -60,7 +62,7 @@ def gradient(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 NAMES = "neg abs sgn sign relu exp exp2 log log1p expm1 log2 log10 sqrt rsqrt reciprocal sigmoid"
 NAMES += " tanh sin cos tan asin acos atan sinc sinh cosh asinh acosh atanh erf erfc floor ceil"
-NAMES += " trunc round frac square angle isinf signbit"
+NAMES += " trunc round frac square angle isinf signbit lgamma digamma erfinv"
 ONE: dict[str, Callable[[Any], Any]] = {name: getattr(torch, name) for name in NAMES.split()}
 ONE |= {
     name: getattr(F, name)
@@ -83,6 +85,7 @@ ONE |= {
 }
 ONE |= {
     "entr": torch.special.entr,
+    "trigamma": lambda x: torch.polygamma(1, x),
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
     "softplus_beta": lambda x: F.softplus(x, 2.5, 10),
     "pow2": lambda x: x**2,
@@ -164,7 +167,7 @@ def worst(
         beside = torch.stack([torch.ones_like(wanted), *(x.double().abs() for x in given)]).amax(0)
         # Where PyTorch's difference of infinities is no number, a value is as good.
         beside = torch.where(beside.isfinite(), beside, 1.0)
-    limit = 1.5 * LIMIT_ULP if name in ("erf", "erfc", "mish") else LIMIT_ULP
+    limit = 1.5 * LIMIT_ULP if name in ("erf", "erfc", "mish", "digamma") else LIMIT_ULP
     off = errors(got, wanted, dtype, beside)
     if name in REASONS:
         # Where PyTorch's difference of infinities is no number, a value is as good.

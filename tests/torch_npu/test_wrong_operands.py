@@ -59,6 +59,21 @@ def test_they_are_refused(name: str) -> None:
         call(*(each.npu() if isinstance(each, torch.Tensor) else each for each in operands))
 
 
+@pytest.mark.parametrize("is_training", [False, True])
+@pytest.mark.parametrize("place", range(1, 5))
+def test_statistics_of_other_channels_are_refused(place: int, is_training: bool) -> None:
+    # The CPU's own kernel reads beyond them, which ends the process.
+    given = [IMAGE.npu(), *(torch.ones(4).npu() for _ in range(4))]
+    given[place] = torch.ones(0).npu()
+    with pytest.raises(RuntimeError, match="has 0 elements where the input has 4 channels"):
+        torch.native_batch_norm(*given, is_training, 0.1, 1e-5)
+
+
+def test_an_evaluation_without_statistics_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="an evaluation needs running_mean"):
+        torch.native_batch_norm(IMAGE.npu(), None, None, None, None, False, 0.1, 1e-5)
+
+
 def test_a_target_that_is_read_is_refused() -> None:
     x, places = torch.ones(6, device="npu"), torch.arange(3, device="npu")
     for call in (

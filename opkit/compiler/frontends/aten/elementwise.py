@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...ir import Operand, Value
-from . import gradients
+from . import gamma, gradients
 from .call import AtenCall as Call
 from .call import Refused
 from .numbers import is_number, real, times
@@ -449,6 +449,7 @@ ROWS: Mapping[str, Row] = {
     **{f"aten.copysign.{kind}": _copysign for kind in _SCALARS},
     "aten.frac.default": _frac,
     **{f"aten.lerp.{kind}": _lerp for kind in _SCALARS},
+    **gamma.ROWS,
     **gradients.ROWS,
     "aten._to_copy.default": _cast,
     "prims.convert_element_type.default": _cast,

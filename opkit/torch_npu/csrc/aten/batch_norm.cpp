@@ -19,8 +19,8 @@ at::Tensor channel_row(const at::Tensor& values) { return view_of(packed(values)
 constexpr uint64_t kAllButChannel = 0b101;
 
 /// The mean and the inverse deviation that an evaluation takes from what training has gathered.
-const char* running_statistics(const char* op, const at::Tensor& running_mean, const at::Tensor& running_var, double eps,
-                               const at::Tensor& mean, const at::Tensor& invstd) {
+const char* running_statistics(const char* op, const at::Tensor& running_mean, const at::Tensor& running_var,
+                               double eps, const at::Tensor& mean, const at::Tensor& invstd) {
   if (!running_mean.defined() || !running_var.defined()) return "statistics are missing";
   const at::IntArrayRef channels = mean.sizes();
   const char* reason = run_formula(op, "m * 1", channels, {{"m", running_mean}}, {{"y", mean}}, {});
@@ -28,15 +28,33 @@ const char* running_statistics(const char* op, const at::Tensor& running_mean, c
   return run_formula(op, "1 / sqrt(v + eps)", channels, {{"v", running_var}}, {{"y", invstd}}, {{"eps", eps}});
 }
 
-/// native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps) -> (out, mean, invstd)
-const char* batch_norm(const OperatorHandle&, Stack* stack) {
-  constexpr size_t kArguments = 8;
-  const char* op = "aten::native_batch_norm";
+/// Refuses what has not one element for each channel: PyTorch's kernels of the CPU read beyond it.
+void check_channels(const char* op, const at::Tensor& x, c10::ArrayRef<Named> given) {
+  for (const Named& each : given) {
+    TORCH_CHECK(!each.tensor.defined() || x.dim() < 2 || each.tensor.numel() == x.size(1), op, ": ", each.name, " has ",
+                each.tensor.numel(), " elements where the input has ", x.size(1), " channels");
+  }
+}
+
+void check_statistics(const char* op, const at::Tensor& mean, const at::Tensor& variance) {
+  TORCH_CHECK(mean.defined() && variance.defined(), op, ": an evaluation needs running_mean and running_var");
+}
+
+/// native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps) -> (out, mean, invstd);
+/// a form has no running ones.
+const char* batch_norm(const OperatorHandle& of, Stack* stack) {
+  const size_t kArguments = of.schema().arguments().size(), behind = kArguments - 3;
+  const char* op = of.schema().name().c_str();
   const at::Tensor x = tensor_at(*stack, kArguments, 0);
   const at::Tensor weight = optional_at(*stack, kArguments, 1), bias = optional_at(*stack, kArguments, 2);
-  const at::Tensor running_mean = optional_at(*stack, kArguments, 3), running_var = optional_at(*stack, kArguments, 4);
-  const bool is_training = value_at(*stack, kArguments, 5).toBool();
-  const double momentum = value_at(*stack, kArguments, 6).toDouble(), eps = value_at(*stack, kArguments, 7).toDouble();
+  at::Tensor running_mean, running_var;
+  if (behind == 5) running_mean = optional_at(*stack, kArguments, 3), running_var = optional_at(*stack, kArguments, 4);
+  const bool is_training = value_at(*stack, kArguments, behind).toBool();
+  const double momentum = value_at(*stack, kArguments, behind + 1).toDouble();
+  const double eps = value_at(*stack, kArguments, behind + 2).toDouble();
+  check_channels(op, x, {{"weight", weight}, {"bias", bias}});
+  check_channels(op, x, {{"running_mean", running_mean}, {"running_var", running_var}});
+  if (!is_training) check_statistics(op, running_mean, running_var);
   if (!on_device(x) || !is_float_kind(x) || x.numel() == 0 || x.dim() < 2) return kLayout;
   const int64_t channels = x.size(1);
   if (!are_parameters_of(x, channels, {weight, bias, running_mean, running_var})) return kParameters;
@@ -56,13 +74,14 @@ const char* batch_norm(const OperatorHandle&, Stack* stack) {
                    kernels::Fold::Sum, inverse, Named{"m", as_shape(mean, {1, channels, 1})})) {
       return reason;
     }
-    if (const char* reason = run_formula(op, "1 / sqrt(v + eps)", {channels}, {{"v", variance}}, {{"y", invstd}},
-                                         {{"eps", eps}})) {
+    if (const char* reason =
+            run_formula(op, "1 / sqrt(v + eps)", {channels}, {{"v", variance}}, {{"y", invstd}}, {{"eps", eps}})) {
       return reason;
     }
     if (running_mean.defined()) {
-      if (const char* reason = run_formula(op, "r * keep + m * momentum", {channels}, {{"r", running_mean}, {"m", mean}},
-                                           {{"y", running_mean}}, {{"keep", 1 - momentum}, {"momentum", momentum}})) {
+      if (const char* reason =
+              run_formula(op, "r * keep + m * momentum", {channels}, {{"r", running_mean}, {"m", mean}},
+                          {{"y", running_mean}}, {{"keep", 1 - momentum}, {"momentum", momentum}})) {
         return reason;
       }
     }
@@ -82,8 +101,7 @@ const char* batch_norm(const OperatorHandle&, Stack* stack) {
   std::string formula = "(x - m) * s";
   if (weight.defined()) inputs.push_back({"w", channel_row(weight)}), formula += " * w";
   if (bias.defined()) inputs.push_back({"b", channel_row(bias)}), formula += " + b";
-  const char* reason =
-      run_formula(op, formula.c_str(), seen.sizes(), inputs, {{"y", as_shape(y, seen.sizes())}}, {});
+  const char* reason = run_formula(op, formula.c_str(), seen.sizes(), inputs, {{"y", as_shape(y, seen.sizes())}}, {});
   if (reason != nullptr) return reason;
   // As on the CPU: statistics have the input's type where all that goes in has it.
   at::ScalarType type = x.scalar_type();
@@ -109,6 +127,10 @@ const char* batch_norm_backward(const OperatorHandle&, Stack* stack) {
   at::Tensor mean = optional_at(*stack, kArguments, 5), invstd = optional_at(*stack, kArguments, 6);
   const bool is_training = value_at(*stack, kArguments, 7).toBool();
   const auto mask = value_at(*stack, kArguments, 9).toBoolList();
+  const at::Tensor running_mean = optional_at(*stack, kArguments, 3), running_var = optional_at(*stack, kArguments, 4);
+  check_channels(op, x, {{"weight", weight}, {"running_mean", running_mean}, {"running_var", running_var}});
+  if (is_training) check_channels(op, x, {{"save_mean", mean}, {"save_invstd", invstd}});
+  if (!is_training) check_statistics(op, running_mean, running_var);
   if (!on_device(g) || !on_device(x) || !is_float_kind(x) || x.numel() == 0 || x.dim() < 2 ||
       (is_training && (!mean.defined() || !invstd.defined()))) {
     return kLayout;
@@ -117,16 +139,15 @@ const char* batch_norm_backward(const OperatorHandle&, Stack* stack) {
   const int64_t channels = x.size(1);
   if (!is_training) {
     mean = empty({channels}, at::kFloat), invstd = empty({channels}, at::kFloat);
-    if (const char* reason = running_statistics(op, optional_at(*stack, kArguments, 3), optional_at(*stack, kArguments, 4),
-                                                value_at(*stack, kArguments, 8).toDouble(), mean, invstd)) {
-      return reason;
-    }
+    const double eps = value_at(*stack, kArguments, 8).toDouble();
+    const char* reason = running_statistics(op, running_mean, running_var, eps, mean, invstd);
+    if (reason != nullptr) return reason;
   }
   const at::Tensor g3 = by_channel(g), x3 = by_channel(x);
   const at::Tensor m3 = channel_row(mean), s3 = channel_row(invstd);
   at::Tensor db = empty({channels}, at::kFloat), dw = empty({channels}, at::kFloat);
-  if (const char* reason = reduce(op, "fold(x) + 0", g3, as_shape(db, {1, channels, 1}), kAllButChannel,
-                                  kernels::Fold::Sum)) {
+  if (const char* reason =
+          reduce(op, "fold(x) + 0", g3, as_shape(db, {1, channels, 1}), kAllButChannel, kernels::Fold::Sum)) {
     return reason;
   }
   if (const char* reason =
@@ -164,7 +185,9 @@ const char* batch_norm_backward(const OperatorHandle&, Stack* stack) {
 }  // namespace
 
 void add_batch_norm() {
-  add_native("native_batch_norm", "vector_program", batch_norm);
+  for (const char* op : {"native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit.no_stats"}) {
+    add_native(op, "vector_program", batch_norm);
+  }
   add_native("native_batch_norm_backward", "vector_program", batch_norm_backward);
 }
 

@@ -41,6 +41,7 @@ void add_attention();
 void add_foreach();
 void add_composed();
 void add_resampling();
+void add_sampling();
 void add_bags();
 void add_weighted();
 void add_polynomials();

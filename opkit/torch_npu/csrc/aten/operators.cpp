@@ -73,6 +73,7 @@ void add_operators() {
   add_foreach();
   add_composed();
   add_resampling();
+  add_sampling();
   add_bags();
   add_weighted();
   add_polynomials();

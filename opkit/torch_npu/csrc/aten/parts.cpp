@@ -323,7 +323,6 @@ at::Tensor as_shape(const at::Tensor& tensor, at::IntArrayRef sizes) {
 const char* fill(const char* op, const at::Tensor& self, const at::Scalar& value) {
   if (!on_device(self) || !kind_of(self.scalar_type())) return kNoType;
   if (self.numel() == 0) return nullptr;
-  if (!self.is_non_overlapping_and_dense()) return "elements that do not lie side by side";
   if (value.isComplex()) return kNoType;
   const c10::DeviceGuard guard(self.device());
   const double real = value.toDouble();
@@ -332,6 +331,11 @@ const char* fill(const char* op, const at::Tensor& self, const at::Scalar& value
     if (std::abs(real) > (1 << 24) || real != std::floor(real)) return "a whole number beyond 2 to the 24";
     if (type == at::kBool && real != 0 && real != 1) return "another value than 0 and 1";
     if ((type == at::kByte || type == at::kChar) && (real < 0 || real > 127)) return "a whole number beyond its type";
+  }
+  if (!self.is_non_overlapping_and_dense()) {
+    const at::Tensor one = empty({1}, type);
+    const char* reason = fill(op, one, value);
+    return reason != nullptr ? reason : copy_or_reason(one.expand(self.sizes()), self);
   }
   const at::Tensor flat = view_of(self, {self.numel()}, {1});
   return run_formula(op, "value", {self.numel()}, {}, {{"y", flat}}, {{"value", real}});

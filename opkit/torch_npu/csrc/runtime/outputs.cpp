@@ -2,6 +2,7 @@
 #include "runtime/outputs.h"
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/List.h>
 #include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/ops/_log_softmax_backward_data_meta_dispatch.h>
@@ -153,6 +154,11 @@ bool have_one_float(c10::ArrayRef<IValue> arguments) {
   return true;
 }
 
+/// Products write each element once, and read what they write: the CPU refuses an `out=` whose elements share memory.
+bool is_product(const std::string& name) {
+  return name == "aten::mm" || name == "aten::bmm" || name == "aten::addmm" || name == "aten::baddbmm";
+}
+
 }  // namespace
 
 bool TypesTaken::operator()(const c10::OperatorHandle& op, const c10::Stack& stack) {
@@ -199,6 +205,7 @@ bool prepare_outputs(OutputCheck check, const c10::OperatorHandle& op, const c10
     }
     if (!arguments[i].is_out() || !given[i].isTensor()) continue;
     const at::Tensor &out = stack[first + i].toTensor(), &wanted = given[i].toTensor();
+    if (is_product(op.schema().name())) at::assert_no_internal_overlap(out);
     if (out.sizes() == wanted.sizes()) continue;
     out.resize_(wanted.sizes());
     if (out.strides() != wanted.strides()) out.as_strided_(wanted.sizes(), wanted.strides());

@@ -2,21 +2,19 @@
 // asks a foreign device for by names of their own.
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/TensorUtils.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_local_scalar_dense_native.h>
 #include <ATen/ops/_reshape_alias_native.h>
-#include <ATen/ops/add.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/chunk.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/resize_native.h>
-#include <ATen/ops/rsub.h>
 #include <ATen/ops/set_native.h>
 #include <ATen/ops/sigmoid.h>
-#include <ATen/ops/sub.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/unfold_native.h>
 #include <ATen/ops/view_as_complex_native.h>
@@ -38,12 +36,6 @@ namespace opkit::npu {
 namespace {
 
 constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
-
-// ATen's own header of operators would bring all of them, and half a minute.
-at::Tensor operator+(const at::Tensor& a, const at::Tensor& b) { return at::add(a, b); }
-at::Tensor operator*(const at::Tensor& a, const at::Tensor& b) { return at::mul(a, b); }
-at::Tensor operator-(const at::Tensor& a, const at::Tensor& b) { return at::sub(a, b); }
-at::Tensor operator-(const at::Scalar& a, const at::Tensor& b) { return at::rsub(b, a); }
 
 at::Tensor empty_memory_format(at::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
                                std::optional<at::Device> device, std::optional<bool>,
