@@ -39,8 +39,18 @@ REPEAT_BYTES = 8 * DATA_BLOCK_BYTES
 _CHIPS_DIR = Path(__file__).parent / "emulator" / "chips"
 _ARCHS_DIR = Path(__file__).parent / "emulator" / "include" / "opkit" / "isa"
 _ARCH_ROW = re.compile(r"^ARCH_(\w+)\((.*)\)$", re.MULTILINE)
-_ARCHITECTURE = "NPU architecture version"
+_ARCHITECTURE = (
+    "NPU architecture version",
+    "Ascend C API",
+    "PlatformAscendC",
+    "vector instruction theoretical performance",
+    "cube instruction theoretical performance",
+    "public documents: a GM address",
+    "public documents: GM addresses",
+)
 """How the sources of numbers begin that hold for every chip of an architecture."""
+_GUESSED = ("assumed:", "guess:", "guess,")
+"""How the sources of numbers begin that no document and no measurement gives."""
 _MEASURED = "accuracy."
 """How the keys of numbers begin that say how far measurements of the very chip were off."""
 _UNIT_PREFIXES = ("ai_core-", "aicore-", "vector_core-", "vectorcore-")
@@ -70,7 +80,13 @@ class ChipNumber:
     value: float
     """In the unit that the key ends in: bytes, mhz, cycles, us; a plain count otherwise."""
     source: str
-    """The public document it was read from; starts with `assumed:` where there is none."""
+    """The public document it was read from; starts with `assumed:` or `guess` where there is none,
+    and with `as on` where it was measured on another chip of the same architecture."""
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether no document and no measurement gives it."""
+        return self.source.startswith(_GUESSED)
 
 
 @dataclass(frozen=True)
@@ -101,6 +117,15 @@ class Chip:
     def count(self, key: str) -> int:
         """Return one number that is whole: a count or a size in bytes."""
         return int(self.number(key))
+
+    @property
+    def guesses(self) -> tuple[str, ...]:
+        """Keys of the timing constants that no document and no measurement gives, sorted."""
+        return tuple(
+            key
+            for key, number in sorted(self.numbers.items())
+            if key.startswith("timing.") and number.is_guess
+        )
 
     def launch_us(self, cores: int, kind: str = "aiv") -> float:
         """Return what a task takes beside its cores, by how many of a kind, `aiv` or `aic`, it has.
@@ -163,14 +188,21 @@ def _read_chip(path: Path) -> Chip:
 def _based_on(path: Path, row: Mapping[str, Any]) -> dict[str, ChipNumber]:
     """Return the numbers of the chip that a row is based on.
 
-    What the documents say of the architecture holds for both; the rest is assumed to.
+    What the documents say of the architecture holds for both. What was measured of times is known
+    of the other chip, a guess there is one here, and the rest is assumed.
     """
     base = _read_chip(path.with_name(f"{row['based_on'].lower()}.json"))
     is_known = base.npu_arch == row["npu_arch"]
+
+    def inherited(key: str, number: ChipNumber) -> ChipNumber:
+        if is_known and (number.is_guess or number.source.startswith(_ARCHITECTURE)):
+            return number
+        if is_known and key.startswith("timing."):
+            return ChipNumber(number.value, f"as on {base.name}: {number.source}")
+        return ChipNumber(number.value, f"assumed: as on {base.name}; {number.source}")
+
     return {
-        key: number
-        if is_known and number.source.startswith(_ARCHITECTURE)
-        else ChipNumber(number.value, f"assumed: as on {base.name}; {number.source}")
+        key: inherited(key, number)
         for key, number in base.numbers.items()
         if not key.startswith(_MEASURED)
     }

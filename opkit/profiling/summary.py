@@ -71,7 +71,7 @@ def basis_text(timeline: Timeline) -> str:
     if guesses:
         text = (
             f"{guesses} timing constants of {timeline.chip} are assumed: opkit targets"
-            f" {timeline.chip} | grep -E 'assumed|guess'"
+            f" {timeline.chip} --guesses"
         )
     if timeline.band_percent() is not None:
         band = "± covers four of five published times of other kernels: docs/profile.md"

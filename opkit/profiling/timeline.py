@@ -266,21 +266,8 @@ class Timeline:
 
     @property
     def guesses(self) -> tuple[str, ...]:
-        """Keys of the chip's timing constants that no document and no measurement gives.
-
-        A chip that only differs from Ascend910B2 in clock and cores has its constants: they are
-        guesses where they are guesses there.
-        """
-        numbers = find_chip(self.chip).numbers
-        measured = find_chip(_MEASURED_CHIP).numbers if WIDENING in numbers else {}
-
-        def is_guess(key: str) -> bool:
-            source = numbers[key].source
-            if source.startswith("assumed:") and key in measured:
-                source = measured[key].source
-            return source.startswith(("assumed:", "guess:"))
-
-        return tuple(key for key in sorted(numbers) if key.startswith("timing.") and is_guess(key))
+        """Keys of the chip's timing constants that no document and no measurement gives."""
+        return find_chip(self.chip).guesses
 
     @property
     def core_us(self) -> float:

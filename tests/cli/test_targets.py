@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from opkit.chips import all_chips
+from opkit.chips import all_chips, find_chip
 from opkit.cli import group
 from opkit.cli.console import run_guarded
 
@@ -49,3 +49,12 @@ def test_json_of_one_chip_has_every_number(capsys: pytest.CaptureFixture[str]) -
 def test_an_unknown_chip_exits_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_guarded(group, ["targets", "h100"]) == 2
     assert '"h100"' in capsys.readouterr().err
+
+
+def test_guesses_of_a_chip_are_what_profile_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    # Each number of an Ascend910B3 said "assumed", documents of the architecture or not.
+    assert run_guarded(group, ["targets", "910b3", "--guesses", "--json"]) == 0
+    numbers = json.loads(capsys.readouterr().out)["numbers"]
+    assert tuple(numbers) == find_chip("910b3").guesses
+    assert all(entry["source"].startswith("guess") for entry in numbers.values())
+    assert run_guarded(group, ["targets", "--guesses"]) == 2

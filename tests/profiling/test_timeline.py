@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opkit.chips import find_chip
 from opkit.profiling.shown import read_timeline
 
 
@@ -113,6 +114,10 @@ def test_a_chip_of_one_architecture_guesses_what_the_measured_one_does(
     assert of_b2
     assert of_b3 == of_b2
     assert len(read_timeline({**record, "chip": "Ascend310P3"}).guesses) > len(of_b2)
+    # And what is no guess says on which chip it was measured, or which document gives it.
+    of_chip = find_chip("Ascend910B3").numbers
+    assert of_chip["timing.vector.startup_cycles"].source.startswith("vector instruction")
+    assert of_chip["timing.mte2.startup_cycles"].source.startswith("as on Ascend910B2: fitted")
 
 
 def test_a_launch_that_hbm_holds_back_is_bound_by_it(record: dict[str, Any]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from opkit.chips import DEFAULT_CHIP, Chip, all_chips, find_chip
 from opkit.cli.completion import complete_chip
 from opkit.cli.console import Console, common_options
+from opkit.errors import UsageError
 
 __all__ = ["command"]
 
@@ -22,8 +25,13 @@ PROGRAM_TARGETS = (
 
 @click.command("targets", short_help="List the chips that can be emulated.")
 @click.argument("chip", required=False, shell_complete=complete_chip)
+@click.option(
+    "--guesses",
+    is_flag=True,
+    help="Of CHIP, only the timing constants that no document and no measurement gives.",
+)
 @common_options
-def command(*, chip: str | None, console: Console) -> None:
+def command(*, chip: str | None, guesses: bool, console: Console) -> None:
     """List the chips that can be emulated.
 
     With CHIP, list every number of that chip and the source that it was read from.
@@ -31,8 +39,11 @@ def command(*, chip: str | None, console: Console) -> None:
     Example: opkit targets Ascend910B2
     """
     if chip is not None:
-        _show(find_chip(chip), console)
+        found = find_chip(chip)
+        _show(found, found.guesses if guesses else tuple(found.numbers), console)
         return
+    if guesses:
+        raise UsageError("--guesses is about one chip: opkit targets CHIP --guesses")
     chips = all_chips()
     if console.json:
         console.emit_json([_fields(item) for item in chips])
@@ -53,11 +64,12 @@ def command(*, chip: str | None, console: Console) -> None:
     console.table(("opkit compile --target", "verified"), PROGRAM_TARGETS)
 
 
-def _show(chip: Chip, console: Console) -> None:
+def _show(chip: Chip, keys: Sequence[str], console: Console) -> None:
+    numbers = {key: chip.numbers[key] for key in keys}
     if console.json:
-        console.emit_json({**_fields(chip), "numbers": chip.numbers})
+        console.emit_json({**_fields(chip), "numbers": numbers})
         return
-    rows = [(key, f"{entry.value:.12g}", entry.source) for key, entry in chip.numbers.items()]
+    rows = [(key, f"{entry.value:.12g}", entry.source) for key, entry in numbers.items()]
     console.table(("number", "value", "source"), rows, right=("value",), title=chip.name)
 
 

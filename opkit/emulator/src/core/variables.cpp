@@ -105,13 +105,17 @@ bool& saturation_of(Core& core, Saturation which) {
 void set_saturation(Saturation which, bool is_on) { saturation_of(require_running_core().core, which) = is_on; }
 bool saturation(Saturation which) { return saturation_of(require_running_core().core, which); }
 
-/// In a launch that is timed, the counter of the model. Else instructions issued so far: it never falls and is the same
-/// every run.
-uint64_t system_cycle() {
+uint64_t system_cycle(Where where) {
   const Core& core = require_running_core().core;
+  Instr instr;
+  instr.op = Op::GetSystemCycle;
+  instr.pipe = Pipe::S;
+  instr.where = where;
+  issue(instr);
   for (const Observer* observer : core.launch->observers) {
     if (const std::optional<uint64_t> cycle = observer->system_cycle(core)) return *cycle;
   }
+  // Nothing knows times in a launch that runs again for its results: it never falls there, and is the same every run.
   return core.issued;
 }
 

@@ -7,5 +7,7 @@ namespace opkit {
 
 /// The process's timing observer (observe/timing.cpp).
 Observer* timing_observer();
+/// The one that only says what kernels read of the system counter.
+Observer* counter_observer();
 
 }  // namespace opkit

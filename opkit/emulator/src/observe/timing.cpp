@@ -105,6 +105,7 @@ std::optional<uint64_t> TimingObserver::system_cycle(const Core& core) const {
 void TimingObserver::launch_fault(const FaultReport& report) { state_->fault = report.message; }
 
 void TimingObserver::launch_end() {
+  if (state_->options.only_counts) return state_->cores.clear();
   LaunchTiming timing;
   timing.fault = std::exchange(state_->fault, {});
   timing.kernel = state_->kernel;
@@ -140,6 +141,16 @@ size_t TimingObserver::count() const {
 }
 
 Observer* timing_observer() { return &process_observer(); }
+
+Observer* counter_observer() {
+  static TimingObserver* observer = [] {
+    TimingOptions options;
+    options.event_limit = 0;
+    options.only_counts = true;
+    return new TimingObserver(options);
+  }();
+  return observer;
+}
 
 void set_timing_options(const TimingOptions& options) { process_observer().set_options(options); }
 

@@ -30,6 +30,7 @@ struct TimingOptions {
   bool keeps_instructions = false;  ///< for take_kept_launches()
   /// Numbers that stand in for the chip's own, by key: for calibration.
   std::vector<std::pair<std::string, double>> numbers = {};
+  bool only_counts = false;  ///< answers system_cycle(), and times nothing
 };
 
 /// One sub-core's share of a launch. Cycles count from the launch's first instruction.

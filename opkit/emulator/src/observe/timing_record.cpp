@@ -50,7 +50,8 @@ void CoreRecord::add(const Core& core, const Instr& instr) {
     case Cost::barrier: add_sync(instr, RecordKind::Barrier); return;
     case Cost::cross_core: add_cross(core, instr); return;
     case Cost::scalar_load:
-    case Cost::scalar_store: add_scalar(instr, line_of(instr)); return;
+    case Cost::scalar_store:
+    case Cost::scalar_move: add_scalar(instr, line_of(instr)); return;
     case Cost::library: add_library(instr, line_of(instr)); return;
     case Cost::dma: add_copy(core, instr, line_of(instr)); return;
     case Cost::load_2d:
@@ -167,6 +168,7 @@ double CoreRecord::dependence_stall(const Instr& instr, uint64_t repeats) {
 
 void CoreRecord::add_scalar(const Instr& instr, uint32_t line) {
   const double cycles = costs_.issue_cycles[static_cast<uint32_t>(instr.op)];
+  const float of_elements = row_of(instr.op).cost == Cost::scalar_move ? 0 : static_cast<float>(cycles);
   LineTotals& totals = lines[line];
   ++totals.count;
   totals.cycles += cycles;
@@ -175,12 +177,12 @@ void CoreRecord::add_scalar(const Instr& instr, uint32_t line) {
     // A detailed vector record (peer != 0) keeps its own extent on the timeline.
     if (last.kind == RecordKind::Scalar || (last.kind == RecordKind::Vector && last.peer == 0)) {
       last.scalar_cycles += cycles;
-      last.element_cycles += static_cast<float>(cycles);
+      last.element_cycles += of_elements;
       return;
     }
   }
   records.push_back({RecordKind::Scalar, static_cast<uint8_t>(Pipe::S), 0, 0, line, cycles, 0, 0, 0, 0, 0,
-                     static_cast<float>(cycles), 0});
+                     of_elements, 0});
 }
 
 void CoreRecord::add_library(const Instr& instr, uint32_t line) {

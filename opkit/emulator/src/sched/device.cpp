@@ -7,6 +7,7 @@
 
 #include "core/log.h"
 #include "observe/builtin.h"
+#include "sched/counter_readers.h"
 #include "sched/signals.h"
 #include "sched/worker.h"
 
@@ -218,7 +219,11 @@ LaunchRecord Device::run(const Launch& launch) {
   job.core_count = launch.block_dim * job.cores_per_block;
   if (state.config.seed != 0) job.order = shuffled(job.core_count, state.config.seed);
   job.observers = state.observers;
-  if (Observer* timing = state.config.profile ? timing_observer() : nullptr) job.observers.push_back(timing);
+  if (state.config.profile) {
+    job.observers.push_back(timing_observer());
+  } else if (reads_system_counter(launch)) {
+    job.observers.push_back(counter_observer());
+  }
   if (state.config.profile && state.config.timing_only) {
     job.uncomputed = std::make_unique<Uncomputed>(launch, job.core_count);
   }

@@ -145,7 +145,8 @@ OPKIT_API MatrixRegisters& matrix_registers();
 /// All blocks of L0C are free to be written again.
 OPKIT_API void clear_unit_flags();
 
-OPKIT_API uint64_t system_cycle();
+/// What the chip's system counter shows: the timing model's, for the core by itself.
+OPKIT_API uint64_t system_cycle(Where where);
 OPKIT_API void set_pad_value(uint64_t bits);
 [[noreturn]] OPKIT_API void illegal_operand(const char* message, Where where);
 

@@ -43,7 +43,9 @@ inline int64_t GetSubBlockNum() { return opkit::core_variables().sub_block_count
 /// Sub-cores of the caller's kind in each block.
 inline int64_t GetTaskRatio() { return opkit::core_variables().sub_block_count; }
 inline int64_t GetTaskRation() { return GetTaskRatio(); }
-inline int64_t GetSystemCycle() { return static_cast<int64_t>(opkit::system_cycle()); }
+inline int64_t GetSystemCycle(opkit::Where where = opkit::Where::here()) {
+  return static_cast<int64_t>(opkit::system_cycle(where));
+}
 
 inline void SetSysWorkspace(GM_ADDR workspace) { opkit::set_system_workspace(workspace); }
 inline void SetSysWorkspaceForce(GM_ADDR workspace) { opkit::set_system_workspace(workspace); }

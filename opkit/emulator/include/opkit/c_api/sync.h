@@ -20,7 +20,9 @@ inline int64_t asc_get_block_idx() { return AscendC::GetBlockIdx(); }
 inline int64_t asc_get_block_num() { return AscendC::GetBlockNum(); }
 inline int64_t asc_get_sub_block_id() { return AscendC::GetSubBlockIdx(); }
 inline int64_t asc_get_sub_block_num() { return AscendC::GetSubBlockNum(); }
-inline int64_t asc_get_system_cycle() { return AscendC::GetSystemCycle(); }
+inline int64_t asc_get_system_cycle(opkit::Where where = opkit::Where::here()) {
+  return AscendC::GetSystemCycle(where);
+}
 
 /// An address that scalar code may read through, too.
 inline uint64_t asc_get_phy_buf_addr(uint64_t offset) {
