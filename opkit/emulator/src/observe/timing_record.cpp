@@ -181,8 +181,8 @@ void CoreRecord::add_scalar(const Instr& instr, uint32_t line) {
       return;
     }
   }
-  records.push_back({RecordKind::Scalar, static_cast<uint8_t>(Pipe::S), 0, 0, line, cycles, 0, 0, 0, 0, 0,
-                     of_elements, 0});
+  records.push_back(
+      {RecordKind::Scalar, static_cast<uint8_t>(Pipe::S), 0, 0, line, cycles, 0, 0, 0, 0, 0, of_elements, 0});
 }
 
 void CoreRecord::add_library(const Instr& instr, uint32_t line) {

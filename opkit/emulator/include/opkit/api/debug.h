@@ -139,7 +139,7 @@ inline void DumpAccChkPoint(const GlobalTensor<T>& tensor, uint32_t index, uint3
 /// Off unless the kernel is compiled with ASCENDC_TIME_STAMP_ON, as documented.
 inline void PrintTimeStamp(uint32_t descId) {
 #ifdef ASCENDC_TIME_STAMP_ON
-  opkit::print_all(opkit::Where::here(), "descId is %u, rsv is 0, timeStamp is %lu.\n", descId, 
+  opkit::print_all(opkit::Where::here(), "descId is %u, rsv is 0, timeStamp is %lu.\n", descId,
                    opkit::system_cycle(opkit::Where::here()));
 #else
   (void)descId;
