@@ -7,7 +7,7 @@ Sources: the documents of each operator, formula and parameters.
 from __future__ import annotations
 
 from opkit.testing.documented.quantising import by_row
-from opkit.testing.documented.routing import sorted_places
+from opkit.testing.documented.routing import sorted_places, weighted_gradients
 from opkit.testing.documented.table import Tensor, documented, torch
 
 
@@ -57,10 +57,7 @@ def moe_token_unpermute_with_ep_grad(
         return None
     if probs is None or probs.shape[-1] != topk_num:
         return None
-    rows = permuted_tokens[places].reshape(*probs.shape, -1)
-    shares = (dy.unsqueeze(1) * probs.unsqueeze(-1)).reshape(-1, dy.shape[-1])
-    moved = torch.zeros_like(permuted_tokens).index_copy(0, places, shares)
-    return moved, (dy.unsqueeze(1) * rows).sum(-1)
+    return weighted_gradients(permuted_tokens, permuted_tokens[places], probs, places, dy)
 
 
 @documented("moe_finalize_routing_v2_grad")
@@ -82,12 +79,10 @@ def moe_finalize_routing_grad(
     if drop_pad_mode != 0 or active_num != 0 or scales is None or expanded_x is None:
         return None
     places = expanded_row_idx.long()
-    rows = expanded_x[places].reshape(*scales.shape, -1)
+    rows = expanded_x[places]
     if bias is not None and expert_idx is not None:
-        rows = rows + bias[expert_idx.long()]
-    shares = (dy.unsqueeze(1) * scales.unsqueeze(-1)).reshape(-1, dy.shape[-1])
-    moved = torch.zeros_like(shares).index_copy(0, places, shares)
-    return moved, (dy.unsqueeze(1) * rows).sum(-1)
+        rows = rows + bias[expert_idx.long().flatten()]
+    return weighted_gradients(expanded_x, rows, scales, places, dy)
 
 
 @documented("moe_init_routing_quant")

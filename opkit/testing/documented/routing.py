@@ -13,6 +13,23 @@ def sorted_places(keys: Tensor) -> Tensor:
     return torch.sort(keys.flatten(), stable=True).indices
 
 
+def weighted_gradients(
+    moved: Tensor, rows: Tensor, weights: Tensor, places: Tensor, dy: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The gradients of a sum of weighted rows by the rows, each at its place, and by the weights.
+
+    Args:
+        moved: rows by columns, as the first gradient is.
+        rows: those that the weights belong to: one for each weight, in their order.
+        weights: tokens by the rows that each token became.
+        places: where each row lies in `moved`.
+        dy: tokens by columns.
+    """
+    shares = (dy.unsqueeze(1) * weights.unsqueeze(-1)).reshape(-1, dy.shape[-1])
+    by_rows = torch.zeros_like(moved).index_copy(0, places, shares)
+    return by_rows, (dy.unsqueeze(1) * rows.reshape(*weights.shape, -1)).sum(-1)
+
+
 @documented("moe_compute_expert_tokens")
 def moe_compute_expert_tokens(sorted_experts: Tensor, *, num_experts: int) -> Tensor:
     """How many rows belong to each expert and those before it."""
@@ -225,10 +242,7 @@ def moe_token_unpermute_grad(
     places = sorted_indices.long()
     if probs is None:
         return torch.empty_like(permuted_tokens).index_copy(0, places, dy), None
-    rows = permuted_tokens[places].reshape(*probs.shape, -1)
-    shares = (dy.unsqueeze(1) * probs.unsqueeze(-1)).reshape(-1, dy.shape[-1])
-    by_rows = torch.zeros_like(permuted_tokens).index_copy(0, places, shares)
-    return by_rows, (dy.unsqueeze(1) * rows).sum(-1)
+    return weighted_gradients(permuted_tokens, permuted_tokens[places], probs, places, dy)
 
 
 @documented("moe_token_unpermute_with_ep")
