@@ -125,16 +125,18 @@ def _digamma(x: Value) -> Value:
 
 
 def _trigamma(x: Value) -> Value:
-    is_low = x.apply("less", 0.5)
+    is_negative = x.apply("less", 0.0)
     high, lost = _risen(
-        is_low.apply("where", 1.0 - x, x), _RISES, lambda each: (each * each).apply("reciprocal")
+        is_negative.apply("where", 1.0 - x, x),
+        _RISES,
+        lambda each: (each * each).apply("reciprocal"),
     )
     part = high.apply("reciprocal")
     square = part * part
     value = part * (square * _series(square, _TRIGAMMA) + part * 0.5 + 1.0) + lost
     sine = _turn(x).apply("sin")
     mirrored = math.pi**2 / (sine * sine) - value
-    value = is_low.apply("where", mirrored, value)
+    value = is_negative.apply("where", mirrored, value)
     return x.apply("equal", math.inf).apply("where", 0.0, value)
 
 
