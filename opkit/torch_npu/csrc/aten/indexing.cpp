@@ -346,10 +346,14 @@ const char* index_add(const char* op, uint32_t action, size_t arguments, Stack* 
   return reason != nullptr ? reason : give(stack, arguments, given);
 }
 
+/// Of operators whose numbers PyTorch takes as int64 only: the CPU refuses the call.
+constexpr const char* kNotLong = "numbers of another type than int64";
+
 /// index_fill_.int_Scalar(self, dim, index, value)
 const char* index_fill(const OperatorHandle&, Stack* stack) {
   const at::Tensor given = tensor_at(*stack, 4, 0);
   if (!on_device(given) || given.numel() == 0) return kLayout;
+  if (tensor_at(*stack, 4, 2).scalar_type() != at::kLong) return kNotLong;
   const at::Tensor self = as_line(given);
   const c10::DeviceGuard guard(self.device());
   const char* reason = nullptr;
@@ -364,7 +368,8 @@ const char* index_fill(const OperatorHandle&, Stack* stack) {
 /// take(self, index): of the elements in their order.
 const char* take(const OperatorHandle&, Stack* stack) {
   const at::Tensor self = packed(tensor_at(*stack, 2, 0)), numbers = packed(tensor_at(*stack, 2, 1));
-  if (!on_device(self) || !is_number_kind(numbers) || !are_places(numbers, self.numel(), true)) return kLayout;
+  if (numbers.scalar_type() != at::kLong) return kNotLong;
+  if (!on_device(self) || !are_places(numbers, self.numel(), true)) return kLayout;
   const c10::DeviceGuard guard(self.device());
   at::Tensor out = empty(numbers.sizes(), self.scalar_type());
   Pick pick{numbers, Sizes(numbers.strides().begin(), numbers.strides().end()), self.numel(), 1};
