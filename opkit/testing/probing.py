@@ -2,19 +2,21 @@
 
 Ordinary values are small, finite and never halfway between two numbers: a kernel that computes
 int32 through float, that clamps NaN away or rounds halves the wrong way is right for all of them.
+They are never equal to each other or to a number either, nor far beyond it, and attributes have
+their defaults: so is a kernel that takes < for <=, forgets a bound or an attribute.
 Which values an operator takes its golden says: whole numbers grow as far as it computes with them
 and neither its results nor what is computed on the way leave their types.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from opkit.dtypes import DType
-from opkit.errors import OpkitError
 from opkit.schema import OpSpec
 from opkit.testing.cases import (
     HALVES,
@@ -26,19 +28,19 @@ from opkit.testing.cases import (
     case_variants,
     make_case,
     make_inputs,
-    output_tensors,
     reads_axes,
     works_by_row,
 )
 from opkit.testing.numbers import (
-    Array,
     format_numbers,
     is_complex,
     is_float,
-    measured,
+    narrow,
     tensors_of,
     widen,
 )
+from opkit.testing.other_choices import cases_of_other_choices
+from opkit.testing.outcome import Outcome, is_in_range, outcome_of, types_of_outputs
 from opkit.testing.references import Reference, find_reference
 
 __all__ = ["probing_cases"]
@@ -59,7 +61,8 @@ _ONE = Source(values=(1.0,))
 def probing_cases(
     spec: OpSpec, golden: Golden | None, *, seed: int = 0, shape_rule: ShapeRule | None = None
 ) -> tuple[Case, ...]:
-    """Return cases with large whole numbers, with NaN and infinities, and with exact halves.
+    """Return cases with large whole numbers, with NaN and infinities, with exact halves, with what
+    the golden compares values with, and with another value of each attribute.
 
     None where nothing says what is right, where the golden refuses such values, and of NaN where
     results are whole numbers, which have none.
@@ -75,16 +78,27 @@ def probing_cases(
         reference = find_reference(base, spec, golden, wants_second=False, seconds=_SECONDS)
         if reference is None:
             return ()
-        usual = _outcome(reference, base)
+        usual = outcome_of(reference, base)
         if usual is None:
             continue
         by_row = works_by_row(spec, shape_rule=shape_rule) or reads_axes(spec)
+        small = make_case(
+            spec, _small(spec, shape_rule), variant=variant, seed=seed, shape_rule=shape_rule
+        )
+
+        def with_thresholds(
+            case: Case, usual: Outcome, reference: Reference = reference
+        ) -> Case | None:
+            return _with_thresholds(case, spec, reference, usual)
+
         found = (
             _with_nonfinite(base, spec, reference, by_row=by_row),
             _with_ties(base, spec, reference, usual),
             _with_large_whole(base, spec, reference, usual),
+            with_thresholds(small, usual),
         )
         cases += [case for case in found if case is not None]
+        cases += cases_of_other_choices(small, spec, reference, with_thresholds)
     return tuple(cases)
 
 
@@ -94,30 +108,10 @@ def _shape(spec: OpSpec, shape_rule: ShapeRule | None) -> Shape:
     return (26, 67) if works_by_row(spec, shape_rule=shape_rule) else (33, 257)
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    """What the golden makes of a case's inputs."""
-
-    outputs: tuple[Array, ...]
-    largest_whole: float
-    """Of whole numbers on the way; 0 where none was seen."""
-    largest_fraction: float
-    rounds: bool
-
-
-def _outcome(reference: Reference, case: Case) -> _Outcome | None:
-    """Return what the golden makes of a case; None where it fails."""
-    try:
-        inputs = make_inputs(case)
-        outputs, _ = replace(reference, case=case).whole(inputs)
-        seen = measured(replace(reference, case=case).evaluation(inputs))
-    except (OpkitError, MemoryError):
-        return None
-    return _Outcome(outputs, seen.largest_whole, seen.largest_fraction, seen.rounds)
-
-
-def _types_of_outputs(case: Case, spec: OpSpec) -> list[DType]:
-    return [dtype for _, dtype in output_tensors(case, spec)]
+def _small(spec: OpSpec, shape_rule: ShapeRule | None) -> Shape:
+    if shape_rule is None and reads_axes(spec):
+        return (1, 2, 17, 17)
+    return (5, 67) if works_by_row(spec, shape_rule=shape_rule) else (333,)
 
 
 def _is_whole(dtype: DType) -> bool:
@@ -142,14 +136,14 @@ def _with_ordinary(case: Case, distribution: str, sources: Sequence[Source | Non
 
 
 def _with_nonfinite(case: Case, spec: OpSpec, reference: Reference, *, by_row: bool) -> Case | None:
-    if not _floats(case, spec) or any(map(_is_whole, _types_of_outputs(case, spec))):
+    if not _floats(case, spec) or any(map(_is_whole, types_of_outputs(case, spec))):
         return None
     distribution = "nonfinite_rows" if by_row else "nonfinite"
     found = _with_ordinary(case, distribution, _sources(case))
-    return found if _outcome(reference, found) is not None else None
+    return found if outcome_of(reference, found) is not None else None
 
 
-def _with_ties(case: Case, spec: OpSpec, reference: Reference, usual: _Outcome) -> Case | None:
+def _with_ties(case: Case, spec: OpSpec, reference: Reference, usual: Outcome) -> Case | None:
     """Return a case of halves in the first input of floats, and of ones in the others: what is
     multiplied, divided or added keeps them.
 
@@ -157,7 +151,7 @@ def _with_ties(case: Case, spec: OpSpec, reference: Reference, usual: _Outcome) 
     bit: there the standards' steps of the type would forgive any way of rounding.
     """
     floats = [number for number in _floats(case, spec) if _sources(case)[number] is None]
-    whole = any(map(_is_whole, _types_of_outputs(case, spec)))
+    whole = any(map(_is_whole, types_of_outputs(case, spec)))
     narrows = _only_narrows(case, spec, usual)
     if not floats or not (whole or usual.rounds or narrows):
         return None
@@ -167,11 +161,48 @@ def _with_ties(case: Case, spec: OpSpec, reference: Reference, usual: _Outcome) 
     found = _with_ordinary(case, HALVES, sources)
     if narrows:
         found = replace(found, standard=_BITS)
-    return found if _outcome(reference, found) is not None else None
+    return found if outcome_of(reference, found) is not None else None
 
 
-def _only_narrows(case: Case, spec: OpSpec, usual: _Outcome) -> bool:
-    types = [*case.dtypes[: len(spec.inputs)], *_types_of_outputs(case, spec)]
+def _with_thresholds(case: Case, spec: OpSpec, reference: Reference, usual: Outcome) -> Case | None:
+    """Return a case of small floats that meet each other and the numbers that the golden compares
+    with, exactly, and of some beyond these; None where results are not finite."""
+    floats = [number for number in _floats(case, spec) if _sources(case)[number] is None]
+    if not floats or not usual.decides:
+        return None
+    sources = _sources(case)
+    stream = np.random.default_rng(case.seed)
+    for number in floats:
+        values = _around(usual.thresholds, case.dtypes[number])
+        shape = case.shapes[number]
+        if shape is not None:
+            drawn = stream.choice(values, math.prod(shape))
+            sources[number] = Source(values=tuple(map(float, drawn)))
+    plain = replace(case, label="")
+    told = replace(plain, distribution="thresholds").name
+    label = case.label.replace(plain.name, told) if case.label else told
+    found = replace(case, sources=tuple(sources), label=label)
+    ended = outcome_of(reference, found)
+    if ended is None or not is_in_range(ended, found, spec):
+        return None
+    return found if all(bool(np.isfinite(o).all()) for o in ended.outputs) else None
+
+
+def _around(thresholds: Sequence[float], dtype: DType) -> list[float]:
+    """Return numbers around thresholds that the type holds: what it has to round is no threshold of
+    a kernel's."""
+    largest = format_numbers(dtype.name)["largest"] / 4
+    near = {0.0, 1.0, -1.0}
+    for one in thresholds:
+        if abs(one) <= largest:
+            near |= {one, -one, 2 * one, one / 2}
+    known = sorted(near)
+    stored = widen(narrow(np.array(known), dtype), dtype)
+    return [value for value, held in zip(known, stored, strict=True) if value == held]
+
+
+def _only_narrows(case: Case, spec: OpSpec, usual: Outcome) -> bool:
+    types = [*case.dtypes[: len(spec.inputs)], *types_of_outputs(case, spec)]
     if len(types) != 2 or not all(map(is_float, types)):
         return False
     (given,) = make_inputs(case)
@@ -181,7 +212,7 @@ def _only_narrows(case: Case, spec: OpSpec, usual: _Outcome) -> bool:
 
 
 def _with_large_whole(
-    case: Case, spec: OpSpec, reference: Reference, usual: _Outcome
+    case: Case, spec: OpSpec, reference: Reference, usual: Outcome
 ) -> Case | None:
     free = [
         number
@@ -224,23 +255,22 @@ def _wide_case(case: Case, bits: dict[int, int]) -> Case:
     return replace(case, distribution="wide", sources=tuple(sources))
 
 
-def _takes(case: Case, spec: OpSpec, reference: Reference, usual: _Outcome) -> bool:
+def _takes(case: Case, spec: OpSpec, reference: Reference, usual: Outcome) -> bool:
     """Whether the golden computes with these values, and nothing leaves the range of its type."""
-    found = _outcome(reference, case)
+    found = outcome_of(reference, case)
     if found is None or [o.shape for o in found.outputs] != [o.shape for o in usual.outputs]:
         return False
-    types = _types_of_outputs(case, spec)
-    if not all(map(_is_in_range, found.outputs, types)):
+    if not is_in_range(found, case, spec):
         return False
     if found.largest_whole == found.largest_fraction == 0.0 and not _only_moves(case, found):
         return max(_bits_of(case)) <= _UNSEEN_BITS
-    wholes = [dtype for dtype in (*case.dtypes[: len(spec.inputs)], *types) if _is_whole(dtype)]
+    wholes = [dtype for dtype in case.dtypes if _is_whole(dtype)]
     largest = max(float(np.iinfo(np.dtype(dtype.numpy)).max) for dtype in wholes)
     fraction = max(_EXACT_IN_FLOAT32, usual.largest_fraction)
     return found.largest_whole <= largest + 1 and found.largest_fraction <= fraction
 
 
-def _only_moves(case: Case, found: _Outcome) -> bool:
+def _only_moves(case: Case, found: Outcome) -> bool:
     given = np.concatenate([array.reshape(-1) for array in tensors_of(make_inputs(case))])
     return all(bool(np.isin(output, given).all()) for output in found.outputs)
 
@@ -251,13 +281,3 @@ def _bits_of(case: Case) -> Sequence[int]:
         for source in case.sources
         if source is not None and source.distribution == "wide" and source.high is not None
     ]
-
-
-def _is_in_range(output: Array, dtype: DType) -> bool:
-    if output.size == 0 or dtype.name == "bool" or output.dtype.kind not in "iuf":
-        return True
-    largest = max(-float(output.min()), float(output.max()))
-    if is_float(dtype):
-        return not largest > format_numbers(dtype.name)["largest"] / 2
-    limits = np.iinfo(np.dtype(dtype.numpy))
-    return limits.min <= int(output.min()) and int(output.max()) <= limits.max

@@ -243,7 +243,7 @@ def _rounds_of(
 
 
 def _is_refused(result: CaseResult) -> bool:
-    return result.verdict is Verdict.REFUSED
+    return result.verdict is Verdict.REFUSED and not result.case.may_be_refused
 
 
 def _as_call(spec: OpSpec, given: str) -> str:

@@ -88,10 +88,13 @@ class ProjectCase:
     def check(self) -> None:
         """Raise PrecisionError, an AssertionError, unless the case passes."""
         from opkit.errors import PrecisionError
+        from opkit.testing import Verdict
 
         result = self.run()
         if result.verdict.passed:
             return
+        if result.verdict is Verdict.REFUSED:
+            pytest.skip(result.message)
         lines = [f"{self.case.name}: {result.verdict.value}"]
         lines += [f"  {line}" for line in result.message.splitlines()]
         for output in result.outputs:

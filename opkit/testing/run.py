@@ -57,7 +57,8 @@ class Verdict(Enum):
     ERROR = "error"
     """It did not run: its host code refused, or the golden failed."""
     REFUSED = "refused"
-    """The host code of an operator that only its OpDef describes takes no such shapes."""
+    """The host code of an operator that only its OpDef describes takes no such shapes, or that of
+    any operator no such attribute."""
     REFUSED_TYPE = "data type refused"
     """The same, and it takes no others of these data types either, such as those that only the
     operator's function in op_api converts."""
@@ -333,9 +334,10 @@ def _with_inputs_kept(result: CaseResult, library: Library, spec: OpSpec) -> Cas
 
 
 def is_refusal(case: Case, spec: OpSpec, error: OpkitError) -> bool:
-    """Whether a call ended because host code refuses a case that opkit has made of an OpDef."""
+    """Whether a call ended because host code refuses a case that it may refuse, such as one that
+    opkit has made of an OpDef."""
     is_generated = case.origin is None and not is_prototype(spec)
-    return is_generated and isinstance(error, HostRefusal)
+    return (is_generated or case.may_be_refused) and isinstance(error, HostRefusal)
 
 
 def _verdict(outputs: Sequence[OutputResult]) -> Verdict:

@@ -93,6 +93,8 @@ class Case:
     """The inputs that are lists of tensors; each has `LIST_LENGTH` of its shape."""
     expects_failure: bool = False
     """Whether it passes when the operator refuses or faults, and only then."""
+    may_be_refused: bool = False
+    """Whether host code may refuse it: the golden takes what the operator need not take."""
     standard: str = ""
     """The precision standard it is judged by; the run's when empty."""
     limits: tuple[tuple[str, float], ...] = ()

@@ -152,7 +152,8 @@ def _extreme(dtype: DType) -> Array:
 
 
 def _nonfinite(dtype: DType) -> Array:
-    return np.array([math.nan, math.inf, -math.inf])
+    # Whose reciprocal is infinite.
+    return np.array([math.nan, math.inf, -math.inf, 0.0])
 
 
 def _ties(dtype: DType) -> Array:

@@ -55,6 +55,7 @@ _SUMS = {np.add, np.subtract}
 _SELECTIONS = {np.maximum, np.minimum, np.fmax, np.fmin}
 _SCALES = {np.multiply, np.divide}
 _COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
+_CHOICES = {*_COMPARISONS, *_SELECTIONS, np.sign, np.heaviside}
 _DECISIONS = {
     *(np.floor, np.ceil, np.rint, np.trunc, np.sign, np.floor_divide, np.remainder, np.fmod),
     *_COMPARISONS,
@@ -118,6 +119,8 @@ class Traced(np.ndarray[Any, Any]):
                 result = result + tracer.step_at("sum", form) * sizes
                 tracer.watch(np.asarray(result), sizes)
         tracer.met(ufunc, result)
+        if method == "__call__" and (ufunc in _CHOICES or ufunc.__name__ == "clip"):
+            tracer.decided(plain)
         role = _result_role(ufunc, plain, roles)
         selects = ufunc in _SELECTIONS
         is_chosen = ufunc in _DECISIONS or (selects and method == "__call__")
@@ -149,6 +152,8 @@ class Traced(np.ndarray[Any, Any]):
         named = {name: _plain(value) for name, value in keywords.items()}
         result = function(*plain, **named)
         tracer.met(function, result)
+        if function is np.clip:
+            tracer.decided((*plain[1:], *named.values()))
         if function in _PRODUCTS:
             sizes = function(*(_magnitude(value) for value in plain), **named)
             result = result + tracer.step_at("sum", form) * sizes

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import sys
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -62,13 +63,17 @@ class Tracer:
     """The places met, in their order."""
     worst: Cancellation | None = None
     measures: bool = False
-    """Whether the three below are kept, of everything that is computed."""
+    """Whether the five below are kept, of everything that is computed."""
     largest_whole: float = 0.0
     """The largest magnitude among whole numbers."""
     largest_fraction: float = 0.0
     """The largest finite one among numbers with a fraction."""
     rounds: bool = False
     """Whether anything is rounded to a whole number."""
+    decides: bool = False
+    """Whether values are compared, the larger of them chosen or asked for their sign."""
+    thresholds: set[float] = field(default_factory=set)
+    """The numbers that they are compared with."""
     _loss: float = 4.0
     _expressions: dict[Hashable, int] = field(default_factory=dict)
     # With their arrays, so that none is freed and another has its address.
@@ -94,6 +99,16 @@ class Tracer:
                 self.largest_whole = max(self.largest_whole, largest)
             elif np.isfinite(largest):
                 self.largest_fraction = max(self.largest_fraction, largest)
+
+    def decided(self, operands: Iterable[object]) -> None:
+        """Note what is compared, or kept within bounds, where that is asked for."""
+        if not self.measures:
+            return
+        self.decides = True
+        for value in operands:
+            if isinstance(value, (int, float, np.number)) or np.ndim(value) == 0:  # type: ignore[arg-type]
+                with contextlib.suppress(TypeError, ValueError, OverflowError):
+                    self.thresholds.add(float(value))  # type: ignore[arg-type]
 
     def number(self) -> int:
         """Return a number that no expression has."""

@@ -1,0 +1,176 @@
+"""Cases with another value of each attribute, and without each optional input.
+
+With its defaults alone an operator whose kernel ignores an attribute is right. Which other values
+have a meaning the golden says: it takes them, and its results differ and are as large and as
+finite as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from types import CodeType
+
+import numpy as np
+
+from opkit.schema import AttrValue, OpSpec
+from opkit.testing.cases import Case
+from opkit.testing.numbers import Array
+from opkit.testing.outcome import Outcome, is_in_range, outcome_of
+from opkit.testing.references import Reference
+
+__all__ = ["cases_of_other_choices"]
+
+_CHANGED = 2.0**-5
+"""Of an element, relatively: more than any standard forgives."""
+_FEWEST_CHANGED = 0.125
+"""Of an output's elements."""
+_LONGEST_WORD = 32
+_MOST_WORDS = 4
+
+
+def cases_of_other_choices(
+    case: Case,
+    spec: OpSpec,
+    reference: Reference,
+    with_thresholds: Callable[[Case, Outcome], Case | None],
+) -> list[Case]:
+    """Return a case with another value of each attribute, where the golden's results show it, and
+    one without each optional input that the golden can do without.
+
+    The host code may refuse them: its values may have bounds that the golden does not know.
+
+    Args:
+        case: ordinary, and small.
+        with_thresholds: returns a case with values that its golden compares with others.
+    """
+    usual = outcome_of(reference, case)
+    if usual is None:
+        return []
+    found: list[Case] = []
+    # A flag has its other value among the default cases.
+    for attr in (attr for attr in spec.attrs if attr.type != "bool"):
+        values = _other_values(dict(case.attrs)[attr.name], attr.type, reference)
+        others = (_with_attribute(case, attr.name, value) for value in values)
+        shown = (_shown(case, other, spec, reference, with_thresholds) for other in others)
+        # Each word is a branch of its own.
+        most = _MOST_WORDS if attr.type == "string" else 1
+        found += islice((one for one in shown if one is not None), most)
+    for number, tensor in enumerate(spec.inputs):
+        if tensor.param_type == "optional" and case.shapes[number] is not None:
+            shapes = tuple(None if n == number else s for n, s in enumerate(case.shapes))
+            other = replace(case, shapes=shapes, label=f"{case.name}-no_{tensor.name}")
+            ended = outcome_of(reference, other)
+            if ended is not None and _is_alike(usual, ended):
+                found.append(other)
+    return [replace(one, may_be_refused=True) for one in found]
+
+
+def _with_attribute(case: Case, name: str, value: AttrValue) -> Case:
+    attrs = tuple((n, value if n == name else v) for n, v in case.attrs)
+    told = str(value).lower().replace(" ", "")
+    return replace(case, attrs=attrs, label=f"{case.name}-{name}={told}")
+
+
+def _shown(
+    case: Case,
+    other: Case,
+    spec: OpSpec,
+    reference: Reference,
+    with_thresholds: Callable[[Case, Outcome], Case | None],
+) -> Case | None:
+    """Return the case with the other value that has other results than with the usual one."""
+    ended = outcome_of(reference, other)
+    if ended is None:
+        return None
+    # A bound is not reached by ordinary values.
+    for shown in (other, with_thresholds(other, ended)):
+        if shown is None:
+            continue
+        # Of the same name, on which the inputs depend.
+        usual = outcome_of(reference, replace(shown, attrs=case.attrs))
+        ended = outcome_of(reference, shown)
+        if not usual or not ended or not is_in_range(ended, shown, spec):
+            continue
+        if _is_alike(usual, ended) and _differs(usual, ended):
+            return shown
+    return None
+
+
+def _other_values(value: AttrValue, kind: str, reference: Reference) -> Iterator[AttrValue]:
+    """Yield values that an attribute may have too, the likeliest first."""
+    if isinstance(value, str):
+        yield from (word for word in _words(reference) if word != value)
+    elif isinstance(value, tuple):
+        yield from _other_lists(value, kind)
+    else:
+        yield from (one for one in _other_numbers(value, kind) if one != value)
+
+
+def _other_numbers(value: float, kind: str) -> tuple[float, ...]:
+    if kind == "int":
+        number = int(value)
+        return number + 1, 2 * number, number - 1 if number else 2
+    return _fraction(1.5 * value), 0.5 * value, 0.25, 2.0
+
+
+def _fraction(value: float) -> float:
+    """Return the number, or one beside it where it is whole: a kernel may take whole ones alone."""
+    return value + 0.25 if value == round(value) else value
+
+
+def _other_lists(values: Sequence[object], kind: str) -> Iterator[AttrValue]:
+    if kind == "list_float":
+        for factor in (1.5, 0.5):
+            yield tuple(_fraction(factor * float(one)) for one in values)  # type: ignore[arg-type]
+    elif kind == "list_int":
+        yield tuple(int(one) + 1 for one in values)  # type: ignore[call-overload]
+        yield tuple(int(one) for one in reversed(values))  # type: ignore[call-overload]
+    elif kind == "list_bool":
+        yield tuple(not one for one in values)
+
+
+def _words(reference: Reference) -> list[str]:
+    """Return the words that the golden's text compares with."""
+    golden, case = reference.golden, reference.case
+    function = getattr(golden.module, case.kernel, None) if golden and not case.golden else None
+    code = getattr(function, "__code__", None)
+    documentation = getattr(function, "__doc__", None)
+    found = _strings(code) if isinstance(code, CodeType) else []
+    return [w for w in dict.fromkeys(found) if w != documentation and len(w) <= _LONGEST_WORD]
+
+
+def _strings(code: CodeType) -> list[str]:
+    found: list[str] = []
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found += _strings(constant)
+        else:
+            some = constant if isinstance(constant, (tuple, frozenset)) else (constant,)
+            found += sorted(one for one in some if isinstance(one, str))
+    return found
+
+
+def _is_alike(usual: Outcome, other: Outcome) -> bool:
+    """Whether results have the same shapes, and are finite where they were."""
+    return all(
+        one.shape == two.shape
+        and (one.dtype.kind not in "fc" or bool(np.isfinite(two[np.isfinite(one)]).all()))
+        for one, two in zip(usual.outputs, other.outputs, strict=True)
+    )
+
+
+def _differs(usual: Outcome, other: Outcome) -> bool:
+    return any(map(_has_changed, usual.outputs, other.outputs))
+
+
+def _has_changed(one: Array, two: Array) -> bool:
+    if not one.size or one.dtype.kind not in "biufc":
+        return False
+    with np.errstate(all="ignore"):
+        wide = np.complex128 if one.dtype.kind == "c" else np.float64
+        distance = np.abs(two.astype(wide) - one.astype(wide))
+        largest = np.maximum(np.abs(one), np.abs(two))
+        changed = distance > _CHANGED * largest
+    return float(np.mean(changed)) >= _FEWEST_CHANGED

@@ -1,0 +1,140 @@
+"""Cases with other attributes and without optional inputs, and which operators get them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opkit.errors import HostRefusal
+from opkit.schema import AttrSpec, AttrValue, OpSpec, TensorSpec
+from opkit.testing import Case, Verdict, load_golden, run_cases
+from opkit.testing.probing import probing_cases
+
+from .conftest import dtypes, tensor
+
+Array = np.ndarray[Any, Any]
+
+
+def with_attribute(kind: str, default: AttrValue | None) -> OpSpec:
+    attr = AttrSpec("a", kind, required=default is None, default=default)
+    inputs, outputs = (tensor("x", "float32"),), (tensor("y", "float32"),)
+    return OpSpec("Probe", "probe", inputs, outputs, (attr,), Path("probe.json"))
+
+
+@pytest.fixture
+def cases_for(write_golden: Callable[[str], Path]) -> Callable[[OpSpec, str], list[Case]]:
+    """The cases that host code may refuse, of a golden's expression."""
+
+    def cases(operator: OpSpec, expression: str) -> list[Case]:
+        names = [t.name for t in operator.inputs] + [f"{a.name}=None" for a in operator.attrs]
+        text = f"import numpy as np\ndef probe({', '.join(names)}):\n    return {expression}\n"
+        found = probing_cases(operator, load_golden(write_golden(text)))
+        return [case for case in found if case.may_be_refused]
+
+    return cases
+
+
+# An epsilon shows once it is large, a bound where something reaches it.
+@pytest.mark.parametrize(
+    ("kind", "default", "expression", "value"),
+    [
+        ("float", 1.5, "x * a", 2.25),
+        ("float", 2.0, "x * a", 3.25),
+        ("float", 1e-6, "x / np.sqrt(x * x + a)", 0.25),
+        ("float", 0.0, "x + a", 0.25),
+        ("float", 40.0, "np.clip(x, -a, a)", 60.25),
+        ("float", None, "x * a", 1.5),
+        ("int", 3, "x + a", 4),
+        ("int", 8, "np.clip(np.rint(x * 4), -2**(a - 1), 2**(a - 1) - 1)", 9),
+        ("string", "same", "-x if a == 'turned' else x", "turned"),
+        ("list_float", (1.0, 2.0), "x * a[0] + a[1]", (1.5, 3.25)),
+        ("list_int", (0, 2), "x * (1 + a[0])", (1, 3)),
+    ],
+)
+def test_an_attribute_gets_another_value_that_shows(
+    kind: str,
+    default: AttrValue | None,
+    expression: str,
+    value: AttrValue,
+    cases_for: Callable[[OpSpec, str], list[Case]],
+) -> None:
+    (case,) = cases_for(with_attribute(kind, default), expression)
+    assert dict(case.attrs) == {"a": value}
+
+
+def test_each_word_has_a_case(cases_for: Callable[[OpSpec, str], list[Case]]) -> None:
+    expression = "-x if a == 'turned' else x / 2 if a == 'halved' else x"
+    found = cases_for(with_attribute("string", "same"), expression)
+    assert [dict(case.attrs)["a"] for case in found] == ["turned", "halved"]
+
+
+def test_results_of_another_value_stay_within_their_type(
+    cases_for: Callable[[OpSpec, str], list[Case]],
+) -> None:
+    operator = dataclasses.replace(with_attribute("int", 8), outputs=(tensor("y", "int8"),))
+    (case,) = cases_for(operator, "np.clip(np.rint(x * 4), -2**(a - 1), 2**(a - 1) - 1)")
+    assert dict(case.attrs) == {"a": 7}
+
+
+# What shows in nothing, changes shapes, or is refused.
+@pytest.mark.parametrize(
+    ("kind", "default", "expression"),
+    [
+        ("float", 1.5, "x + 0 * a"),
+        ("int", 1, "np.repeat(x, a)"),
+        ("int", 0, "[x][a]"),
+        ("float", 1.0, "np.log(-a + 1.0 + 0 * x)"),
+        ("string", "same", "x"),
+    ],
+)
+def test_other_attributes_that_mean_nothing_have_no_case(
+    kind: str,
+    default: AttrValue,
+    expression: str,
+    cases_for: Callable[[OpSpec, str], list[Case]],
+) -> None:
+    assert cases_for(with_attribute(kind, default), expression) == []
+
+
+def test_an_optional_input_is_left_out_where_the_golden_does_without(
+    cases_for: Callable[[OpSpec, str], list[Case]],
+) -> None:
+    bias = TensorSpec("b", "optional", dtypes("float32"), ("ND",))
+    operator = dataclasses.replace(
+        with_attribute("bool", False), inputs=(tensor("x", "float32"), bias), attrs=()
+    )
+    assert cases_for(operator, "x + b") == []
+    (case,) = cases_for(operator, "x if b is None else x + b")
+    assert case.shapes[1] is None and case.name.endswith("-no_b")
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+def test_host_code_may_refuse_it_and_not_be_wrong(
+    refuses: bool,
+    write_golden: Callable[[str], Path],
+    make_project: Callable[..., Any],
+) -> None:
+    class Kernel:
+        """Ignores its attribute, or takes its default alone."""
+
+        def run(self, op: str, inputs: Any, attrs: Any, *, dtypes: Any) -> list[Array]:
+            if refuses and attrs["a"] != 1.5:
+                raise HostRefusal("a must be 1.5")
+            return [inputs[0] * np.float32(1.5)]
+
+    operator = with_attribute("float", 1.5)
+    golden = load_golden(write_golden("def probe(x, a):\n    return x * a\n"))
+    report = run_cases(
+        make_project(operator),
+        probing_cases(operator, golden),
+        library=Kernel(),  # type: ignore[arg-type]
+        golden=golden,
+    )
+    (other,) = [r.verdict for r in report.results if r.case.may_be_refused]
+    assert other is (Verdict.REFUSED if refuses else Verdict.FAIL)
+    assert report.passed is refuses
