@@ -91,7 +91,8 @@ def _endure(library: Library, asked: Endurance, spec: OpSpec, judge: Judge) -> C
             if error.exit_code == OpkitError.exit_code:
                 raise
             verdict = Verdict.FAULT if isinstance(error, KernelFault) else Verdict.ERROR
-            return CaseResult(case, verdict, (), _told(number, str(error)), 0.0)
+            result = CaseResult(twin.case, verdict, (), _told(number, str(error)), 0.0)
+            return _of_first(result, case)
         if number < len(twins):
             first.append(outputs)
         elif _are_equal(outputs, first[number % 2]):
@@ -101,8 +102,12 @@ def _endure(library: Library, asked: Endurance, spec: OpSpec, judge: Judge) -> C
         judged += 1
         result = judge(_Given(outputs, library), twin.case)
         if not result.verdict.passed:
-            return replace(result, case=case, message=_told(number, result.message))
+            return _of_first(replace(result, message=_told(number, result.message)), case)
     return replace(result, case=case)
+
+
+def _of_first(result: CaseResult, case: Case) -> CaseResult:
+    return replace(result, case=case, other_values=None if result.case == case else result.case)
 
 
 def _told(number: int, message: str) -> str:

@@ -1,4 +1,5 @@
-"""Cases with another value of each attribute, and without each optional input.
+"""Cases with another value of each attribute, all flags' among them, and without each optional
+input.
 
 With its defaults alone an operator whose kernel ignores an attribute is right. Which other values
 have a meaning the golden says: it takes them, and its results differ and are as large and as
@@ -7,7 +8,7 @@ finite as before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from types import CodeType
@@ -36,8 +37,8 @@ def cases_of_other_choices(
     reference: Reference,
     with_thresholds: Callable[[Case, Outcome], Case | None],
 ) -> list[Case]:
-    """Return a case with another value of each attribute, where the golden's results show it, and
-    one without each optional input that the golden can do without.
+    """Return a case with another value of each attribute and one of all flags, where the golden's
+    results show it, and one without each optional input that the golden can do without.
 
     The host code may refuse them: its values may have bounds that the golden does not know.
 
@@ -48,15 +49,21 @@ def cases_of_other_choices(
     usual = outcome_of(reference, case)
     if usual is None:
         return []
-    found: list[Case] = []
-    # A flag has its other value among the default cases.
+
+    def shown(others: Iterable[Case]) -> Iterator[Case]:
+        for other in others:
+            one = _shown(case, other, spec, reference, with_thresholds)
+            if one is not None:
+                yield one
+
+    found = list(shown(_with_flags_flipped(case)))
+    # A flag alone has its other value among the default cases.
     for attr in (attr for attr in spec.attrs if attr.type != "bool"):
         values = _other_values(dict(case.attrs)[attr.name], attr.type, reference)
         others = (_with_attribute(case, attr.name, value) for value in values)
-        shown = (_shown(case, other, spec, reference, with_thresholds) for other in others)
         # Each word is a branch of its own.
         most = _MOST_WORDS if attr.type == "string" else 1
-        found += islice((one for one in shown if one is not None), most)
+        found += islice(shown(others), most)
     for number, tensor in enumerate(spec.inputs):
         if tensor.param_type == "optional" and case.shapes[number] is not None:
             shapes = tuple(None if n == number else s for n, s in enumerate(case.shapes))
@@ -65,6 +72,16 @@ def cases_of_other_choices(
             if ended is not None and _is_alike(usual, ended):
                 found.append(other)
     return [replace(one, may_be_refused=True) for one in found]
+
+
+def _with_flags_flipped(case: Case) -> tuple[Case, ...]:
+    """Return the case with each flag's other value; nothing where there are not several flags."""
+    flags = {name: not value for name, value in case.attrs if isinstance(value, bool)}
+    if len(flags) < 2:
+        return ()
+    attrs = tuple((name, flags.get(name, value)) for name, value in case.attrs)
+    told = "-".join(f"{name}={str(value).lower()}" for name, value in flags.items())
+    return (replace(case, attrs=attrs, label=f"{case.name}-{told}"),)
 
 
 def _with_attribute(case: Case, name: str, value: AttrValue) -> Case:

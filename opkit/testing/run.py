@@ -83,6 +83,8 @@ class CaseResult:
     """Why, for every verdict but fail and most that pass; of a pass behind a tensor, where."""
     seconds: float
     """Wall time of the launch on this machine, not the chip's."""
+    other_values: Case | None = None
+    """The same with another seed, where a later launch in one process got that wrong."""
 
     @property
     def combination(self) -> tuple[str, int]:

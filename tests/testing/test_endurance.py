@@ -109,6 +109,7 @@ def test_results_that_are_kept_for_a_shape_are_found(last: Callable[..., CaseRes
     result = last(lambda x: [kept.setdefault(x.shape, 2 * x)])
     assert result.verdict is Verdict.FAIL
     assert result.message.startswith("launch 2 of the same case")
+    assert result.other_values is not None and result.other_values.seed != result.case.seed
 
 
 def test_sums_in_an_open_order_are_judged_not_compared(last: Callable[..., CaseResult]) -> None:

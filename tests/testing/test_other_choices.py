@@ -67,6 +67,14 @@ def test_an_attribute_gets_another_value_that_shows(
     assert dict(case.attrs) == {"a": value}
 
 
+def test_flags_change_together_too(cases_for: Callable[[OpSpec, str], list[Case]]) -> None:
+    flags = tuple(AttrSpec(name, "bool", required=False, default=False) for name in "ab")
+    operator = dataclasses.replace(with_attribute("bool", False), attrs=flags)
+    (case,) = cases_for(operator, "(x + 1) * (2 if a else 1) * (-1 if b else 1)")
+    assert dict(case.attrs) == {"a": True, "b": True}
+    assert cases_for(dataclasses.replace(operator, attrs=flags[:1]), "-x if a else x") == []
+
+
 def test_each_word_has_a_case(cases_for: Callable[[OpSpec, str], list[Case]]) -> None:
     expression = "-x if a == 'turned' else x / 2 if a == 'halved' else x"
     found = cases_for(with_attribute("string", "same"), expression)

@@ -37,6 +37,7 @@ def told(
         PrecisionReport("triu", "conditioned", 0, tuple(verdicts)),
         changes=lambda case: changes,
         alone=run,
+        asks_alone=True,
     )
     assert [one.verdict for one in report.results] == [one.verdict for one in verdicts]
     return [failure_text(one, report) for one in report.results], asked
@@ -53,6 +54,22 @@ def test_what_fails_after_others_and_passes_alone_is_told() -> None:
 def test_what_fails_alone_too_is_told_as_before() -> None:
     texts, asked = told([result(Verdict.PASS), result(Verdict.FAIL)], Verdict.FAIL)
     assert PASSES_ALONE not in texts[1] and len(asked) == 1
+
+
+def test_other_values_that_are_wrong_alone_are_no_state() -> None:
+    # A kernel that was wrong for negative numbers was told to keep something from launch to launch.
+    other = replace(CASE, seed=1)
+    found = replace(result(Verdict.FAIL, message="launch 2"), other_values=other)
+    texts, asked = told([found], Verdict.FAIL)
+    assert asked == [other] and "launch 2" not in texts[0]
+    (text,), _ = told([found], Verdict.PASS)
+    assert "launch 2" in text
+
+
+def test_what_another_seed_shows_is_run_again_with_it() -> None:
+    found = replace(result(Verdict.FAIL), case=replace(CASE, seed=1))
+    text = failure_text(found, PrecisionReport("triu", "conditioned", 0, (found,)))
+    assert "--seed 1" in text and "opkit debug" not in text
 
 
 def test_the_first_of_some_combinations_is_asked_for() -> None:

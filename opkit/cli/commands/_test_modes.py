@@ -112,7 +112,8 @@ class Run:
         return with_reruns(
             report,
             changes=lambda case: self._changes(setup, case, opened),
-            alone=alone if opened.is_tree else None,
+            alone=alone,
+            asks_alone=opened.is_tree,
         )
 
     def _changes(self, setup: Setup, case: Case, opened: OpenProject) -> str:

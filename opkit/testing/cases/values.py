@@ -152,8 +152,8 @@ def _extreme(dtype: DType) -> Array:
 
 
 def _nonfinite(dtype: DType) -> Array:
-    # Whose reciprocal is infinite.
-    return np.array([math.nan, math.inf, -math.inf, 0.0])
+    # The reciprocal of 0 is infinite, and has its sign.
+    return np.array([math.nan, math.inf, -math.inf, 0.0, -0.0])
 
 
 def _ties(dtype: DType) -> Array:

@@ -75,10 +75,12 @@ def failure_text(result: CaseResult, report: PrecisionReport) -> str:
     case = result.case
     origin = [] if case.origin is None else ["--cases", str(case.origin)]
     named = ["--case", case.name]
-    again = ["opkit", "test", *named, "--seed", str(report.seed), *report.options, *origin]
+    # Another one where it passes with the run's.
+    seed = report.seed if case.origin is not None else case.seed
+    again = ["opkit", "test", *named, "--seed", str(seed), *report.options, *origin]
     lines.append(f"  again: {shlex.join(again)}")
     # opkit debug draws a case's values as seed 0 does.
-    if report.seed == 0 and result.verdict in (Verdict.FAIL, Verdict.FAULT):
+    if seed == 0 and result.verdict in (Verdict.FAIL, Verdict.FAULT):
         cause = ["opkit", "debug", *named, *report.options, *origin, "-e", "why"]
         lines.append(f"  cause: {shlex.join(cause)}")
     return "\n".join(lines)
