@@ -60,9 +60,9 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context)
         if (more != nullptr) { std::memset(more, 1, 1 << 20); }
     }
     const ge::graphStatus status = TilingAsItWas(context);
-    auto* tiling = context->GetTilingData<GeluCustomTilingData>();
-    if (mode == "nan") { tiling->extraBlocks = -1 - tiling->extraBlocks; }
-    if (mode == "wrong") { tiling->tilesPerBlock = tiling->extraBlocks = 0; }
+    auto* tiling = context->GetTilingData<GeluCustomTiling>();
+    if (mode == "nan") { tiling->extra = -1 - tiling->extra; }
+    if (mode == "wrong") { tiling->perBlock = tiling->extra = 0; }
     return status;
 }
 
@@ -75,9 +75,9 @@ _HOST = (
 )
 _KERNEL = (
     (
-        "const int64_t extra = tiling.extraBlocks;",
-        "isBad = tiling.extraBlocks < 0;\n"
-        "        const int64_t extra = isBad ? -1 - tiling.extraBlocks : tiling.extraBlocks;",
+        "const int64_t extra = tiling.extra;",
+        "isBad = tiling.extra < 0;\n"
+        "        const int64_t extra = isBad ? -1 - tiling.extra : tiling.extra;",
     ),
     (
         "Adds(scratch1, scratch1, 1.0f, count);",
