@@ -31,7 +31,7 @@ class DType:
     code: str
     """The enumerator of `opkit::DType` (include/opkit/types.h)."""
     size_bytes: int
-    """Of an element of the storage type."""
+    """Bytes of an element of the storage type."""
     numpy: str | None
     """Storage type in NumPy; bfloat16 is carried as uint16, complex32 as uint32, int4 as uint8."""
     torch: str | None

@@ -40,7 +40,7 @@ class FunctionRow:
     torch: str
     cpp: str
     value: Callable[..., float]
-    """Of numbers, in double precision."""
+    """The function's value for numbers in double precision."""
     build: Callable[..., Node] | None = None
     """What it stands for; None: a node of its own."""
 

@@ -20,13 +20,13 @@ class Choices:
     """Sizes and variants of a program's kernels; 0 and "" leave them to the compiler."""
 
     buffers: int = 0
-    """Of each queue of a vector kernel."""
+    """Buffers of each queue of a vector kernel."""
     tiles: int = 0
     """Into which the longest share of a core is cut, at least."""
     cores: int = 0
     """At most."""
     schedule: str = ""
-    """Of a kernel that has the choice: `rows` or `parts`."""
+    """Schedule of a kernel that has the choice: `rows` or `parts`."""
     fusion: str = ""
     """`none`: each vector operator is a kernel of its own."""
     base_m: int = 0
@@ -36,7 +36,7 @@ class Choices:
     band: int = 0
     """Blocks across that cores work on at the same time."""
     depth: int = 0
-    """Of products that a Matmul object computes: base blocks of K that one copy brings to L1."""
+    """Base blocks of K that one copy brings to L1, for products of a Matmul object."""
     fast_math: bool = False
     """Leave out roundings to 16 bits that the program states: casts to such a type and back, and
     products of such a type that a cast widens."""
@@ -53,7 +53,7 @@ class ChoicesRow:
     program: str
     chip: str
     dtypes: tuple[str, ...]
-    """Of the inputs."""
+    """Data types of the inputs."""
     sizes: Mapping[str, int]
     """The bucket of each named dimension."""
     choices: Choices

@@ -38,7 +38,7 @@ class Slot:
     """`placed`, `allocated`, `enqueued`, `dequeued` or `free`."""
     file: Path
     line: int
-    """Of the call that brought it there."""
+    """Source line of the call that brought it there."""
     event: int
     """That call's number among the events."""
 

@@ -84,7 +84,7 @@ class Session:
     wrong: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
     """Which of their elements miss the standard, by name, flat."""
     worst: dict[str, int] = field(default_factory=dict)
-    """Of outputs that miss the standard the element that is furthest off, by name, flat."""
+    """The element furthest off of each output that misses the standard, by name, flat."""
     findings: tuple[Finding, ...] = ()
     """What `opkit check` says of the launch."""
     position: int = 0

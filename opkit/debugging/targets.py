@@ -52,7 +52,7 @@ class Target:
     precision: Callable[[], Reason | None] | None = None
     """Which step's rounding is too coarse, where a reference can tell."""
     exit_code: int = 0
-    """Of a program or script."""
+    """Exit code of a program or script."""
 
 
 def debug_case(

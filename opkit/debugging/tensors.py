@@ -41,7 +41,7 @@ class Tensor:
 
     @property
     def size_bytes(self) -> int:
-        """Of all elements."""
+        """Bytes of all elements."""
         return self.count * self.dtype.size_bytes
 
     @property

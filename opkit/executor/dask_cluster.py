@@ -24,7 +24,7 @@ from opkit.executor.work import Lost, Work, pack
 
 Client = Any
 Future = Any
-"""Of `distributed`, which is optional and untyped."""
+"""Classes of `distributed`, which is optional and untyped."""
 
 __all__ = ["DaskCrew", "DaskExecutor"]
 

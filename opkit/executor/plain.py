@@ -30,7 +30,7 @@ _ARRAY = "\0array"
 _HEAD = struct.Struct("<4sQ")
 _MAGIC = b"opk\1"
 _MOST_HEADER_BYTES = 1 << 26
-"""Of the JSON: as Python's values it takes many times its size. Arrays stand behind it."""
+"""Most bytes of the JSON, which takes many times its size as Python values. Arrays follow it."""
 
 
 def to_bytes(value: Plain) -> bytes:

@@ -92,8 +92,8 @@ class Work:
     """Files and folders that workers cannot read, where the system can hide them; see `hiding`. The
     folders that they are given stay readable."""
     most_bytes: int = 1 << 30
-    """Of the results that a process gives at a time; one that gives more is ended. They are held in
-    memory here: only of a worker that is trusted, or whose results are known, are more taken."""
+    """Most bytes of results that a process gives at a time; one that gives more is ended. They are
+    held in memory here: more are taken only of a worker that is trusted or has known results."""
 
 
 def close_runner(run: object) -> None:

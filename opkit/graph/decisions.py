@@ -15,8 +15,8 @@ class Option:
     compute: str
     """`float32`, `bfloat16`, `float16` or `int8`."""
     error: float
-    """Of the model's results if only this operator computes so: the norm of what differs, over
-    the results' norm."""
+    """Relative error of the model's results if only this operator computes so: the norm of the
+    difference over the results' norm."""
     us: float | None
     """Modelled time of the operator alone; None where it has no kernel."""
 
@@ -51,7 +51,7 @@ class Schedule:
 
     decisions: tuple[Decision, ...]
     error: float
-    """Of the model with all decisions, in the calibration runs."""
+    """Error of the model with all decisions, in the calibration runs."""
     max_error: float
 
     def to_json(self) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class ModelInput:
     """What kernels read: what is given is converted to it, fractions to fractions, whole numbers
     to whole numbers."""
     rows: int = 0
-    """Of the table that these are indices of; 0: they are none."""
+    """Rows of the table that these are indices of; 0: they are no indices."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class SegmentNote:
     kernels: tuple[str, ...]
     """In the order of the launches."""
     arena_bytes: int
-    """Of intermediate results, with memory used again."""
+    """Bytes of intermediate results, with memory used again."""
     unshared_bytes: int
     """The same if it were not."""
     fused_us: float

@@ -19,7 +19,7 @@ from opkit.graph.translation import DTYPES, NUMBER, TRIANGLE, operator_name
 __all__ = ["fold"]
 
 _MOST_ELEMENTS = 1 << 20
-"""Of a tensor that is kept instead of computed."""
+"""Most elements of a tensor that is kept instead of computed."""
 
 
 def fold(module: fx.GraphModule) -> int:

@@ -49,7 +49,7 @@ class Support(OperatorSupportBase):
         self.without: dict[str, str] = {}
         """Nodes that are left out whatever they are, and why."""
         self.reasons: dict[str, str] = {}
-        """Of the nodes that cannot."""
+        """Reasons of the nodes that have no kernel, by name."""
         self._known: dict[tuple[object, ...], str] = {}
 
     def is_node_supported(self, submodules: Mapping[str, torch.nn.Module], node: fx.Node) -> bool:

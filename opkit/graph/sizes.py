@@ -19,7 +19,7 @@ from opkit import log
 __all__ = ["Sized", "has_open_sizes", "specialised"]
 
 _MOST_PLANS = 128
-"""Of one graph; the one that was not used for the longest time makes room."""
+"""Most plans of one graph; the least recently used one makes room."""
 
 
 def has_open_sizes(module: fx.GraphModule) -> bool:

@@ -205,7 +205,7 @@ class _Translator:
         self.limited: set[str] = set()
         self.bounds: dict[fx.Node, Bound] = {}
         self.wide_bounds: list[Bound] = []
-        """Of the nodes that compute with 64 bits."""
+        """Bounds of the nodes that compute with 64 bits."""
 
     def add(self, node: fx.Node) -> None:
         """Apply one node.

@@ -48,7 +48,7 @@ class Built:
     """The copy that was built."""
     artifact: Path
     digest: str
-    """Of the content of its sources, and of what they launch: the same on every machine."""
+    """Digest of its sources and of what they launch: the same on every machine."""
     op: str = ""
     """Its OpDef; empty where it does not compile."""
     failure: dict[str, Any] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Built:
     outputs: int = 0
     kind: Kind = "project"
     recorded: Mapping[str, Recorded] = field(default_factory=dict)
-    """Of a program, by the names of cases."""
+    """Launches of a program, by the names of cases."""
 
 
 def built_candidate(

@@ -4,7 +4,7 @@ Its parameters say by their names what it takes. Of a direct-launch source:
 
     extern "C" void add(uint8_t* x, uint8_t* y, uint8_t* z, int64_t x_elements, void* stream)
 
-Of a program of PyPTO or Triton, in which names of tensors stand for arrays:
+For a program of PyPTO or Triton, in which names of tensors stand for arrays:
 
     def add(x, y): ...
 """

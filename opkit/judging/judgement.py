@@ -18,7 +18,7 @@ class JudgedCase:
 
     name: str
     elements: int
-    """Of its outputs, by the golden."""
+    """Elements of its outputs, by the golden."""
     is_right: bool
     verdict: str
     """`right`, `wrong`, `not judged`, or why there is no result."""
@@ -58,7 +58,7 @@ class Judgement:
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
     """Wall time of the steps on this machine; no part of the verdict."""
     kind: Kind = "project"
-    """Of the candidate."""
+    """Kind of the candidate."""
 
     @property
     def is_judged(self) -> bool:

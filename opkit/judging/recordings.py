@@ -19,7 +19,7 @@ from opkit.schema import OpSpec
 __all__ = ["recorded_program"]
 
 _SEEDS = (0x5EED, 0xC0FFEE)
-"""Of inputs that no launch is judged by."""
+"""Seeds of inputs by which no launch is judged."""
 
 
 def recorded_program(

@@ -83,7 +83,7 @@ class Question:
     chip: str = DEFAULT_CHIP
     """What candidates are built and timed for."""
     seed: int = 0
-    """Of the inputs' values, together with what is in the candidate."""
+    """Seed of the inputs' values, together with the candidate's content."""
     standard: str | None = None
     """The precision standard; the task's own by default."""
     expression: str | None = None

@@ -53,7 +53,7 @@ class BuildSetup:
     limits: Limits
     kind: Kind
     kernels: tuple[KernelText, ...] = ()
-    """Of a program: what was recorded."""
+    """Kernels that a program's recording has."""
 
 
 def begin_build(setup: BuildSetup, folders: Mapping[str, Path]) -> Callable[[None], Plain]:
@@ -253,9 +253,9 @@ class LaunchRequest:
     checked: bool = False
     """Under the checks; else timed, and its outputs are given back."""
     outputs: OutputShapes = ()
-    """Of a candidate that does not say them itself."""
+    """Output shapes of a candidate that does not infer them."""
     recording: Recording | None = None
-    """Of a program."""
+    """Recording of a program."""
 
 
 def begin_launches(

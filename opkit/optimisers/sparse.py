@@ -28,11 +28,11 @@ class Thresholds:
     """Densities below which a strategy is taken."""
 
     direct_below: float
-    """Of elements: row by row on the vector cores."""
+    """Share of elements below which vector cores work row by row."""
     blocks_below: float
-    """Of elements (the article) or of blocks of 64 x 64 (the model): blocks on the cube cores."""
+    """Share of elements (article) or of 64 x 64 blocks (model) below which cubes take blocks."""
     strip_direct_below: float
-    """Of 64 rows, inside `blocks`: row by row after all; 0 where a second launch costs more."""
+    """Share in 64 rows inside `blocks` below which they go row by row; 0: a launch costs more."""
 
 
 ARTICLE_THRESHOLDS = Thresholds(0.10, 0.30, 0.15)

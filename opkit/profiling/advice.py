@@ -30,7 +30,7 @@ class Advice:
     change: str
     """What to do about it."""
     file: str
-    """Of the line that shows the pattern most; empty where no single line does."""
+    """File of the line that shows the pattern most; empty where no single line does."""
     line: int
     where: str
     """The file's name and the line; empty where no single line does."""

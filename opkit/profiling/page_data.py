@@ -21,7 +21,7 @@ REASONS = ("data", "buffer", "barrier", "cores")
 MOST_ITEMS = 45_000
 """Events, waits and stretches of a launch that a page holds one by one: below 1.5 MB."""
 _LEAST_ITEMS = 40
-"""Of a row, however many rows there are."""
+"""Fewest items of a row, however many rows there are."""
 _TENTHS = 10
 _POINTS = 240
 

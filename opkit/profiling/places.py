@@ -23,7 +23,7 @@ class Place:
     modules: tuple[str, ...]
     """Paths of the modules that were running, outermost first; empty outside of any."""
     file: str
-    """Of the innermost frame that is neither PyTorch's nor opkit's; empty where there is none."""
+    """File of the innermost frame that is neither PyTorch's nor opkit's; empty without one."""
     line: int
     is_backward: bool = False
 
@@ -59,11 +59,11 @@ class PlaceTime:
     name: str
     launches: int
     task_us: float
-    """Of all launches in it: of a module with those of its parts."""
+    """Task time of all launches in it; a module includes its parts."""
     own_us: float
-    """Of a module without its parts; else the same."""
+    """Task time of a module without its parts; otherwise the same."""
     backward_us: float
-    """Of `task_us`, what backward passes took."""
+    """The part of `task_us` that backward passes took."""
     cpu_calls: int
     """Calls that the CPU served, which have no modelled time."""
 
@@ -76,7 +76,7 @@ class ModelProfile:
     modules: tuple[PlaceTime, ...]
     lines: tuple[PlaceTime, ...]
     task_us: float
-    """Of all launches."""
+    """Task time of all launches."""
     launches: int
     cpu_calls: int
     cpu_host_us: float

@@ -65,9 +65,9 @@ class Ceiling:
 
     name: str
     operations_per_second: float | None
-    """Of a compute unit on all cores; None for a memory."""
+    """Rate of a compute unit on all cores; None for a memory."""
     bytes_per_second: float | None
-    """Of a memory; None for a compute unit."""
+    """Rate of a memory; None for a compute unit."""
 
 
 @dataclass(frozen=True)

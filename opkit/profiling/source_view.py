@@ -28,7 +28,7 @@ class SourceLine:
     bytes: int
     count: int
     pipe: str
-    """Of the most expensive of its instructions; empty where it has none."""
+    """Pipe of its most expensive instruction; empty where it has none."""
     lines: tuple[int, ...]
     """Indices into `Timeline.lines`."""
 

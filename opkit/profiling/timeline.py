@@ -114,15 +114,15 @@ class LineTime:
     cycles: float
     """Pipe time, summed over cores."""
     conflict_cycles: float
-    """Of `cycles`, what UB bank conflicts added."""
+    """The part of `cycles` that UB bank conflicts added."""
     bytes: int
     """Moved, for copies; otherwise 0."""
     source: str = ""
-    """Of copies, the memory read, such as `GM`; otherwise empty."""
+    """Memory that a copy reads, such as `GM`; otherwise empty."""
     target: str = ""
-    """Of copies, the memory written, such as `UB`; otherwise empty."""
+    """Memory that a copy writes, such as `UB`; otherwise empty."""
     bursts: int = 0
-    """Of copies: runs of neighbouring bytes in global memory."""
+    """Runs of neighbouring bytes in global memory, for copies."""
     unaligned: int = 0
     """Copies with a burst that begins off the alignment that global memory likes."""
     wait_cycles: float = 0.0
@@ -150,7 +150,7 @@ class TimelineEvent:
     """When its result can be used, start-up of the pipe included."""
     bytes: int
     l2_bytes: int = 0
-    """Of `bytes`, what L2 served or took."""
+    """The part of `bytes` that L2 served or took."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class Timeline:
     """What a profiler on the chip calls task duration: launch plus the slowest core."""
     launch_us: float
     total_cycles: float
-    """Of the slowest core."""
+    """Cycles of the slowest core."""
     cores: tuple[CoreTime, ...]
     lines: tuple[LineTime, ...]
     """Most expensive first."""
@@ -204,12 +204,12 @@ class Timeline:
     gm_read_bytes: int
     gm_write_bytes: int
     l2_hit_bytes: int
-    """Of what was read; L2 is empty when the launch begins."""
+    """Bytes read that L2 held; L2 is empty when the launch begins."""
     hbm_read_bytes: int
     hbm_write_bytes: int
     """Written lines that left L2 during the launch; the rest is still in L2 at its end."""
     l2_lost_bytes: int = 0
-    """Of what HBM was read for, what L2 had held before and given up."""
+    """Bytes read from HBM that L2 had held before and given up."""
     fault: str = ""
     """Why the launch did not come to its end; its times are those of what it got to."""
     ub_bytes_used: int = 0

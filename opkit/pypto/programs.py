@@ -68,7 +68,7 @@ class _Place:
     name: str
     is_argument: bool
     dtype: str = ""
-    """Of an output."""
+    """Data type of an output."""
 
 
 @dataclass

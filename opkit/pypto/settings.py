@@ -145,4 +145,4 @@ OPERATION_OPTIONS = {
     "set_operation_options": _setter("operation"),
     "get_operation_options": _getter("operation"),
 }
-"""Of `pypto.experimental`."""
+"""Functions of `pypto.experimental`."""

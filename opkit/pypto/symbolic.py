@@ -19,7 +19,7 @@ class SymbolicScalar(int):
     """A whole number with the methods of the public project's symbols."""
 
     loop: range | None = None
-    """Of a loop's index: all indices of that loop."""
+    """All indices of the loop, for a loop's index."""
     name: str = ""
 
     def __new__(cls, arg0: Any = 0, arg1: int | None = None) -> SymbolicScalar:

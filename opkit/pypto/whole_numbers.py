@@ -15,8 +15,8 @@ __all__ = ["FUNCTIONS"]
 
 _BITS = {"int8": 8, "uint8": 8, "int16": 16, "uint16": 16, "int32": 32}
 _STEPS = {8: 8, 16: 14, 32: 28}
-"""Of Euclid's algorithm with the nearest quotient, by bits: each step leaves half at most, and two
-more pass while float32 does not hold the quotients of int32 exactly."""
+"""Steps of Euclid's algorithm with the nearest quotient, by bits: each step leaves half at most;
+two more pass while float32 does not hold the quotients of int32 exactly."""
 
 
 def _bits(function: str, *operands: Any) -> int:

@@ -25,15 +25,15 @@ class Configuration:
     profile: bool
     """Whether launches are timed by the chip's timing model."""
     seed: int
-    """Of the order in which the cores of a launch start, and of the byte that their local memories
-    and what programs allocate start out with; 0 is one after the other, and no such byte."""
+    """Seed of the order in which the cores of a launch start, and of the byte that their local
+    memories and what programs allocate start with; 0: one after the other, and no such byte."""
     chip_bounds: bool = False
     """Whether tensors end where the chip's memories do: local ones with their memory, those of an
     operator's call from Python with the block that PyTorch's allocator gives each (multiples of 512
     bytes, at least 32 behind the tensor). Else local ones end with their buffer, the others with
     what rounds them up to 32 bytes."""
     inaccuracy_seed: int = 0
-    """Of the errors of Rsqrt and Reciprocal, which are then as large as their pages state, 1/1000
+    """Seed of the errors of Rsqrt and Reciprocal, which are as large as their pages state, 1/1000
     in half and 1/10000 in float; 0 rounds them correctly."""
     allow_raw_writes: bool = True
     """Whether a kernel may change an operator's outputs through raw pointers. Else bytes of theirs

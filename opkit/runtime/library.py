@@ -66,7 +66,7 @@ class Tiling(NamedTuple):
 
     key: int
     blocks: int
-    """Of the launch."""
+    """Blocks of the launch."""
     data: bytes
     """The tiling data, as the kernel reads them."""
 

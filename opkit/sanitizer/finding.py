@@ -78,7 +78,7 @@ class Finding:
     cases: tuple[str, ...] = ()
     """The launches that showed it, where they have names."""
     witness: Witness | None = None
-    """Of a race that was replayed; see `Check`."""
+    """Witness of a race that was replayed; see `Check`."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Found:
     findings: tuple[Finding, ...]
     gaps: tuple[Gap, ...]
     notes: tuple[Finding, ...] = ()
-    """Of classes that are no bugs; `read_findings` leaves them among the findings."""
+    """Findings of classes that are no bugs; `read_findings` leaves them among the findings."""
 
 
 def read_findings(text: str) -> Found:

@@ -61,7 +61,7 @@ class CheckReport:
     gaps: tuple[Gap, ...] = ()
     """Launches that opkit could not finish, and calls that the operator refused."""
     exit_code: int = 0
-    """Of a program or script that was checked: its own."""
+    """Exit code of the program or script that was checked."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:

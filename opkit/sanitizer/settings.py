@@ -14,7 +14,7 @@ class CheckSettings:
     """What `check_cases`, `check_program` and `check_script` have in common."""
 
     tools: tuple[str, ...]
-    """Of `opkit.sanitizer.TOOLS`."""
+    """Names out of `opkit.sanitizer.TOOLS`."""
     auto_sync: bool = True
     """Whether the compiler orders scalar accesses on vector cores, its default."""
     block: int | None = None

@@ -61,7 +61,7 @@ _REDUCED = {
 }
 """What becomes of a loss's elements, by its `reduction`."""
 _PAIR = {"values": 0, "indices": 1}
-_PLACES = {"topk": "topk_places", "sort": "argsort", "max": "argmax", "min": "argmin"}
+_INDICES = {"topk": "topk_places", "sort": "argsort", "max": "argmax", "min": "argmin"}
 """Functions of PyTorch that return values and where they stood."""
 
 
@@ -97,13 +97,13 @@ def taken_apart(targets: ast.Tuple, value: ast.expr) -> dict[str, ast.expr] | No
             each: ast.Subscript(copy.deepcopy(value), ast.Constant(at), ast.Load())
             for at, each in enumerate(names)
         }
-    if name in _PLACES and len(names) == 2:
-        places = copy.deepcopy(value)
-        if isinstance(places.func, ast.Attribute):
-            places.func.attr = _PLACES[name]
+    if name in _INDICES and len(names) == 2:
+        indices = copy.deepcopy(value)
+        if isinstance(indices.func, ast.Attribute):
+            indices.func.attr = _INDICES[name]
         else:
-            places.func = ast.Name(_PLACES[name], ast.Load())
-        return {names[0]: value, names[1]: places}
+            indices.func = ast.Name(_INDICES[name], ast.Load())
+        return {names[0]: value, names[1]: indices}
     return None
 
 
@@ -200,7 +200,7 @@ class _Words(ast.NodeTransformer):
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        """Return one of two results, and a length that is asked for by its place."""
+        """Return one of two results, and a length that is asked for by its index."""
         at = _number(node.slice)
         if at in (0, 1) and (pair := self.one_of_two(node.value, at, is_index=True)) is not None:
             return pair
@@ -216,21 +216,21 @@ class _Words(ast.NodeTransformer):
     def one_of_two(
         self, node: ast.expr, which: int | None, *, is_index: bool = False
     ) -> ast.expr | None:
-        """Return the values or the places of `x.topk(k)`, `x.max(dim=-1)` and the like."""
+        """Return the values or the indices of `x.topk(k)`, `x.max(dim=-1)` and the like."""
         if which is None or not isinstance(node, ast.Call):
             return None
         method = isinstance(node.func, ast.Attribute)
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
-        if name not in _PLACES or (is_index and not method):
+        if name not in _INDICES or (is_index and not method):
             return None
         # max(x) of everything is one value.
         if name in ("max", "min") and not node.keywords and len(node.args) < 1:
             return None
         call = copy.deepcopy(node)
         if which == 1 and isinstance(call.func, ast.Attribute):
-            call.func.attr = _PLACES[name]
+            call.func.attr = _INDICES[name]
         elif which == 1:
-            call.func = ast.Name(_PLACES[name], ast.Load())
+            call.func = ast.Name(_INDICES[name], ast.Load())
         found = self.visit(call)
         assert isinstance(found, ast.expr)
         return found
@@ -381,24 +381,24 @@ class _Words(ast.NodeTransformer):
         return is_method
 
     def numbered(self, axis: ast.expr, operand: ast.expr) -> ast.expr:
-        """Return axes that are called by name as numbers: their places in the operand's inputs of
+        """Return axes that are called by name as numbers: their indices in the operand's inputs of
         most axes."""
         named = [n.id for n in ast.walk(axis) if isinstance(n, ast.Name)]
         read = [self.axes.get(n.id, ()) for n in ast.walk(operand) if isinstance(n, ast.Name)]
         most = max(map(len, read), default=0)
-        places = {
+        indices = {
             name: {axes.index(name) - most for axes in read if len(axes) == most and name in axes}
             for name in named
         }
-        if not named or any(len(found) != 1 for found in places.values()):
+        if not named or any(len(found) != 1 for found in indices.values()):
             return axis
         numbers = {
-            name: ast.parse(str(found.pop()), mode="eval").body for name, found in places.items()
+            name: ast.parse(str(found.pop()), mode="eval").body for name, found in indices.items()
         }
         return written_out(ast.unparse(axis), **numbers)
 
     def picked(self, node: ast.Call) -> ast.expr:
-        # PyTorch's order is the tensor, the axis, the places.
+        # PyTorch's order is the tensor, the axis, the indices.
         if len(node.args) == 3 and _number(node.args[1]) is not None:
             node.keywords.append(ast.keyword("axis", node.args.pop(1)))
         if len(node.args) != 2:
@@ -408,7 +408,7 @@ class _Words(ast.NodeTransformer):
         return _call("take_along", *node.args, **settings)
 
     def rows(self, node: ast.Call) -> ast.expr:
-        # PyTorch's index_select has the axis between the tensor and the places.
+        # PyTorch's index_select has the axis between the tensor and the indices.
         if len(node.args) == 3 and _number(node.args[1]) is not None:
             node.keywords.append(ast.keyword("axis", node.args.pop(1)))
         return node
@@ -458,14 +458,14 @@ class _Words(ast.NodeTransformer):
         is_known = len(axes) >= 3 and isinstance(axes[1], int)
         if parts is None or "groups" not in parts or not is_known:
             return node
-        first, channels, *places = (f"({axis})" for axis in axes)
+        first, channels, *sizes = (f"({axis})" for axis in axes)
         parts.setdefault("epsilon", ast.Constant(1e-5))
-        ones = ", 1" * len(places)
+        ones = ", 1" * len(sizes)
         # Channels of any number might not be whole groups: theirs is known here.
         grouped = f"reshape(x, ({first}, groups, -1))"
         inner = f"({grouped} - mean({grouped}, axis=-1))"
         inner += f" * rsqrt(mean(({grouped} - mean({grouped}, axis=-1))**2, axis=-1) + epsilon)"
-        text = f"reshape({inner}, ({first}, {channels}, {', '.join(places)}))"
+        text = f"reshape({inner}, ({first}, {channels}, {', '.join(sizes)}))"
         if "weight" in parts:
             text += f" * reshape(weight, ({channels}{ones}))"
         if "bias" in parts:

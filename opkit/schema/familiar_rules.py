@@ -123,7 +123,7 @@ WRITTEN_OUT: dict[str, Written] = {
         "x, y, p==2, epsilon=1e-6, keepdims=False",
         "sqrt(sum((x - y + epsilon)**2, axis=-1, keepdims=keepdims))",
     ),
-    "embedding": Written("places, table", "take(table, places, axis=0)"),
+    "embedding": Written("indices, table", "take(table, indices, axis=0)"),
     "norm": Written("x, axis=None, keepdims=False", _DISTANCE.format("x")),
     "vector_norm": Written("x, axis=None, keepdims=False", _DISTANCE.format("x")),
     "normalize": Written(
@@ -173,9 +173,9 @@ WRITTEN_OUT: dict[str, Written] = {
         " + margin, 0)",
         reduced=True,
     ),
-    "nll_loss": Written("x, places", "-take_along(x, places, axis=-1)", reduced=True),
+    "nll_loss": Written("x, indices", "-take_along(x, indices, axis=-1)", reduced=True),
     "cross_entropy": Written(
-        "x, places", "-take_along(log_softmax(x, axis=-1), places, axis=-1)", reduced=True
+        "x, indices", "-take_along(log_softmax(x, axis=-1), indices, axis=-1)", reduced=True
     ),
 }
 

@@ -38,7 +38,7 @@ ROWS = frozenset(
 _CUTS = frozenset({"chunk", "split"})
 """Functions whose results, `chunk(x, 2, axis=-1)[0]`, are parts of an axis."""
 _ALONG_LAST = frozenset({"log_softmax", "softmax"})
-"""Of those along an axis, that take the last one unless another is named."""
+"""Functions along an axis that take the last one unless another is named."""
 _BYTES = frozenset({"bool", "int8", "uint8"})
 _OPERATORS = (ast.Mod, ast.FloorDiv)
 _BITS = (ast.BitAnd, ast.BitOr, ast.Invert)
@@ -75,22 +75,22 @@ def with_implied_axes(
     if not has_rows and not reads_columns:
         return tuple(replace(tensor, axes=("...",)) for tensor in inputs)
     last = free_name("columns", taken)
-    # A place for each row, such as the class of a sample, has no columns.
-    places = {name for node in nodes for name in _place_names(node)}
-    places &= {tensor.name for tensor in inputs if _holds_places(tensor)}
+    # An index for each row, such as the class of a sample, has no columns.
+    indices = {name for node in nodes for name in _index_names(node)}
+    indices &= {tensor.name for tensor in inputs if _holds_indices(tensor)}
     return tuple(
-        replace(tensor, axes=("...",) if tensor.name in places else ("...", last))
+        replace(tensor, axes=("...",) if tensor.name in indices else ("...", last))
         for tensor in inputs
     )
 
 
-def _place_names(node: ast.AST) -> Iterator[str]:
-    """Yield what the places of `take_along(x, places)` are computed of."""
+def _index_names(node: ast.AST) -> Iterator[str]:
+    """Yield what the indices of `take_along(x, indices)` are computed of."""
     if _function(node) == "take_along" and isinstance(node, ast.Call) and len(node.args) == 2:
         yield from _names(list(ast.walk(node.args[1])))
 
 
-def _holds_places(tensor: TensorSpec) -> bool:
+def _holds_indices(tensor: TensorSpec) -> bool:
     return all("int" in dtype.name for dtype in tensor.dtypes)
 
 

@@ -48,7 +48,7 @@ class ShapeRule:
     options: dict[str, ShapeOption] = field(default_factory=dict, hash=False)
     """`axis`, `keepdims`, `transpose_a`, `transpose_b`."""
     dims: tuple[str, ...] = ()
-    """Of `dims`: one expression a dimension, checked; Python's syntax."""
+    """Expressions of `dims`, one a dimension, checked; Python's syntax."""
     text: str | tuple[str | int, ...] = ""
     """As the prototype has it."""
 

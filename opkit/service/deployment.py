@@ -23,7 +23,7 @@ class Deployment:
 
     default: str
     shares: Mapping[str, float] = field(default_factory=dict)
-    """Of the calls, for versions other than the default."""
+    """Shares of the calls for versions other than the default."""
     by: str = "caller"
     pins: Mapping[str, str] = field(default_factory=dict)
     """Version by caller."""

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["MODEL", "energy_uj"]
 
 MAX_POWER_W = 310.0
-"""Of the chip. Source: the published maximum of the Ascend 910; assumed for all chips here."""
+"""Most power of the chip. Source: the published maximum of Ascend 910; assumed for all chips."""
 IDLE_SHARE = 0.3
-"""Of the maximum, drawn whatever is done: leakage, clocks, memory refresh. Source: assumed."""
+"""Share of the maximum that an idle chip draws: leakage, clocks, refresh. Source: assumed."""
 HBM_PJ_PER_BYTE = 31.0
 """HBM2, 3.9 pJ a bit. Source: O'Connor et al., Fine-Grained DRAM, MICRO 2017, table of HBM2."""
 L2_PJ_PER_BYTE = 4.0
@@ -34,7 +34,7 @@ PIPE_SHARES = {
     "MTE3": 0.04,
     "FIX": 0.03,
 }
-"""Of the dynamic power with every core's pipe busy. Source: assumed."""
+"""Share of the dynamic power with every core's pipe busy. Source: assumed."""
 CORES = 24.0
 """Cube cores of the chip; a vector kernel's sub-cores count half. Source: Ascend910B2's table."""
 

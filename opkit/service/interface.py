@@ -36,7 +36,7 @@ class Interface:
     """Data types of the inputs, then of the outputs, one row a combination."""
     chip: str
     shapes: tuple[tuple[int, ...], ...] = ()
-    """Of the inputs, then of the outputs, where every call has the same ones; else none."""
+    """Shapes of the inputs, then of the outputs, where every call has the same ones; else none."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as what `from_json` takes."""

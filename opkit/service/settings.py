@@ -145,7 +145,7 @@ class HttpSettings(_Settings):
     tokens: Path | None = None
     """A file of lines `ROLE TOKEN`, ROLE `call` or `admin`; needed on other than loopback."""
     body_bytes: Annotated[int, Field(ge=1024)] = 64 * MEBIBYTE
-    """Of a request; longer ones are refused with 413."""
+    """Most bytes of a request; longer ones are refused with 413."""
     body_seconds: Seconds = 10.0
     """How long a request may take to arrive; slower ones are refused with 408."""
     queue: Annotated[int, Field(ge=1)] = 128

@@ -38,7 +38,7 @@ from opkit.testing.wide_runs import Wide, WideOutput, beside_wide, wide_outputs
 __all__ = ["LaunchLost", "LibraryApart", "close_library", "hidden_files"]
 
 _MOST_BYTES = 1 << 36
-"""Of a launch's outputs."""
+"""Most bytes of a launch's outputs."""
 
 
 class LaunchLost(Exception):

@@ -50,14 +50,14 @@ __all__ = [
 ]
 
 _MOST_BYTES = 1 << 26
-"""Of the inputs of a case that is made for a tiling key."""
+"""Most bytes of the inputs of a case that is made for a tiling key."""
 _SECONDS = 120.0
 """What the host code of one combination of data types may take for all shapes."""
 _MOST_FOR_DATA = 4
 """Cases for tiling data alone, of a combination of data types."""
 _LARGEST_SIZE, _MOST_NUMBERS = 1 << 22, 48
 _LARGEST_MODE = 16
-"""Of numbers that a whole attribute is set to."""
+"""Largest number that an integer attribute is set to."""
 # Several rows a core first: more of the branch runs.
 _ROWS = (97, 3, 1, 5003)
 _LENGTHS = (1, 8, 67, 500, 1031, 5003, 20011, 50021, 200003, 1000003)

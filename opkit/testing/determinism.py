@@ -22,9 +22,9 @@ class Setting:
     """What one launch runs under."""
 
     threads: int
-    """Of the host; 0: as many as it has cores."""
+    """Threads of the host; 0: as many as it has cores."""
     seed: int
-    """Of the order in which blocks are taken; 0 is the usual order."""
+    """Seed of the order in which blocks are taken; 0 is the usual order."""
 
     def __str__(self) -> str:
         if not self.threads:

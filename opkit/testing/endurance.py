@@ -23,7 +23,7 @@ from opkit.testing.run import CaseResult, PrecisionReport, Verdict, chip_bounds
 __all__ = ["LAUNCHES", "Endurance", "endurance_of", "endure", "with_endurance"]
 
 LAUNCHES = 100
-"""Of one case in one process, half of them with other values."""
+"""Launches of one case in one process, half of them with other values."""
 _FEWEST = 4
 _SECONDS = 2.0
 """What they may take together; slow cases are launched less often."""

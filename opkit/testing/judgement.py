@@ -72,7 +72,7 @@ class Conditioned(Protocol):
     def around(
         self, inputs: Sequence[Input], sizes: Sequence[int], positions: Sequence[Array]
     ) -> tuple[list[Input], list[Array]]:
-        """Return inputs that are enough for elements of the outputs, and their places then."""
+        """Return inputs that are enough for elements of the outputs, and their indices then."""
         ...
 
 
@@ -303,9 +303,9 @@ def _corrections(
 ) -> list[_Correction | None]:
     """Return what the goldens are for real numbers at some elements of each; see `exact`."""
     nothing: list[_Correction | None] = [None] * len(flat)
-    if not any(places.size > 0 for places in doubtful):
+    if not any(indices.size > 0 for indices in doubtful):
         return nothing
-    if max(places.size for places in doubtful) > _MOST_DOUBTFUL:
+    if max(indices.size for indices in doubtful) > _MOST_DOUBTFUL:
         return nothing
     few, moved = conditioned.around(inputs, [array.size for array in flat], doubtful)
     if _elements(few) > _MOST_EXACT:
@@ -316,13 +316,13 @@ def _corrections(
     evaluation = conditioned.evaluation(few)
     usual = evaluation(evaluation.inputs)
     found = nothing
-    for number, (places, there) in enumerate(zip(doubtful, moved, strict=True)):
-        if not places.size or not is_float(dtypes[number]):
+    for number, (indices, there) in enumerate(zip(doubtful, moved, strict=True)):
+        if not indices.size or not is_float(dtypes[number]):
             continue
         real, golden = exact[number], usual[number]
         if real.values.size != golden.size:
             continue
-        values = widen(flat[number][places], dtypes[number])
+        values = widen(flat[number][indices], dtypes[number])
         rounded = widen(narrow(real.values[there], dtypes[number]), dtypes[number])
         same = (values == rounded) | (np.isnan(values) & np.isnan(rounded))
         with np.errstate(all="ignore"):
@@ -339,9 +339,9 @@ def _corrections(
         # What an input's NaN reaches is NaN, though other elements of its row overflow too.
         beyond &= ~real.poisoned[there]
         mask = np.zeros(flat[number].size, np.bool_)
-        mask[places[beyond & ~better]] = True
+        mask[indices[beyond & ~better]] = True
         chosen = real.values[there][better]
-        found[number] = _Correction(places[better], chosen, mask)
+        found[number] = _Correction(indices[better], chosen, mask)
     return found
 
 
@@ -361,27 +361,27 @@ def _is_surely_wrong(
         _clearly_off(comparison) if is_float(dtype) else np.empty(0, np.int64)
         for comparison, dtype in zip(plain, dtypes, strict=True)
     ]
-    if not any(places.size for places in found):
+    if not any(indices.size for indices in found):
         return False
     few, moved = conditioned.around(inputs, sizes, found)
     if _elements(few) * _SAMPLE_SHARE > _elements(inputs):
         return False
     left = []
     allowed = allowance(conditioned.evaluation(few))
-    for number, (places, there) in enumerate(zip(found, moved, strict=True)):
+    for number, (indices, there) in enumerate(zip(found, moved, strict=True)):
         # Of more elements other draws are taken, whose changes are others.
         ample = replace(allowed[number], errors=_CLEARLY * allowed[number].errors)
-        values = widen(flat[number][places], dtypes[number])
-        left.append(places[~ample.excused(values, there, dtypes[number], 1.0)])
-    if not any(places.size for places in left):
+        values = widen(flat[number][indices], dtypes[number])
+        left.append(indices[~ample.excused(values, there, dtypes[number], 1.0)])
+    if not any(indices.size for indices in left):
         return False
-    for places, correction in zip(
+    for indices, correction in zip(
         left, _corrections(conditioned, inputs, flat, dtypes, left), strict=True
     ):
         if correction is not None:
-            right = np.isin(places, correction.positions) | correction.out_of_range[places]
-            places = places[~right]
-        if places.size:
+            right = np.isin(indices, correction.positions) | correction.out_of_range[indices]
+            indices = indices[~right]
+        if indices.size:
             return True
     return False
 
@@ -390,12 +390,12 @@ def _clearly_off(comparison: Comparison) -> Array:
     """Return the flat positions of the worst elements that no figure passes with."""
     limits = [figure.limit for figure in comparison.figures if figure.name == "MARE"]
     bar = _CLEARLY * max(limits, default=np.inf)
-    places = [
+    indices = [
         np.ravel_multi_index(worst.index, comparison.shape) if comparison.shape else 0
         for worst in comparison.worst_elements
         if worst.error > bar
     ]
-    return np.unique(np.array(places, np.int64))
+    return np.unique(np.array(indices, np.int64))
 
 
 def _elements(inputs: Sequence[Input]) -> int:
@@ -436,20 +436,20 @@ def _excuses(
     found: list[list[Array]] = [[] for _ in flat]
     texts = [""] * len(flat)
     sizes = [array.size for array in flat]
-    steps = range(0, max(places.size for places in suspects), _SUSPECTS)
+    steps = range(0, max(indices.size for indices in suspects), _SUSPECTS)
     for start in steps:
-        some = [places[start : start + _SUSPECTS] for places in suspects]
+        some = [indices[start : start + _SUSPECTS] for indices in suspects]
         few, moved = conditioned.around(inputs, sizes, some)
         evaluation = conditioned.evaluation(few)
         allowed = allowance(evaluation)
-        for number, (places, there) in enumerate(zip(some, moved, strict=True)):
-            if not places.size:
+        for number, (indices, there) in enumerate(zip(some, moved, strict=True)):
+            if not indices.size:
                 continue
-            values = widen(flat[number][places], dtypes[number])
+            values = widen(flat[number][indices], dtypes[number])
             excused = allowed[number].excused(values, there, dtypes[number], limits[number])
             if not excused.any():
                 continue
-            found[number].append(places[excused])
+            found[number].append(indices[excused])
             if not texts[number]:
                 right = allowed[number].golden[there]
                 with np.errstate(invalid="ignore"):

@@ -42,7 +42,7 @@ class Launch:
     spec: OpSpec
     inputs: list[Input]
     shapes: list[tuple[int, ...] | None] | None
-    """Of the outputs, where the operator may not infer them."""
+    """Shapes of the outputs, where the operator may not infer them."""
 
     def __call__(self, library: Library) -> list[Array]:
         """Return the outputs.

@@ -24,9 +24,9 @@ from opkit.testing.references import Reference
 __all__ = ["cases_of_other_choices"]
 
 _CHANGED = 2.0**-5
-"""Of an element, relatively: more than any standard forgives."""
+"""Relative change of an element: more than any standard forgives."""
 _FEWEST_CHANGED = 0.125
-"""Of an output's elements."""
+"""Fewest changed elements, as a share of an output's."""
 _LONGEST_WORD = 32
 _MOST_WORDS = 4
 

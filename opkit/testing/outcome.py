@@ -22,7 +22,7 @@ class Outcome:
 
     outputs: tuple[Array, ...]
     largest_whole: float
-    """Of whole numbers on the way; 0 where none was seen."""
+    """Largest integer on the way; 0 where none was seen."""
     largest_fraction: float
     rounds: bool
     """Whether anything is rounded to a whole number."""

@@ -81,7 +81,7 @@ class _Begin:
 
     specs: tuple[OpSpec, ...]
     place: str
-    """Of the operators' sources in the project's folder."""
+    """Path of the operators' sources in the project's folder."""
     package: str
     chip: str
     standard: str | None

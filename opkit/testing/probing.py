@@ -49,7 +49,7 @@ _SECONDS = 5.0
 """What each call of the golden may take; one that takes longer is asked for no such cases."""
 _EXACT_IN_FLOAT32 = float(1 << 24)
 _UNSEEN_BITS = 26
-"""Of whole numbers, where what the golden computes on the way cannot be followed."""
+"""Bits of integers where the golden's intermediate values cannot be followed."""
 _FEWEST_BITS, _STEP = 5, 3
 """Ordinary whole numbers have four."""
 _ORDINARY = Source("normal")

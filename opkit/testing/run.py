@@ -101,7 +101,7 @@ class PrecisionReport:
     seed: int
     results: tuple[CaseResult, ...]
     options: tuple[str, ...] = ()
-    """Of the command, to be given again where a case is run again."""
+    """Options of the command, to repeat where a case is run again."""
     untaken: tuple[Untaken, ...] = ()
     """Tiling keys that no case takes, those that were not chosen among them."""
 

@@ -130,7 +130,7 @@ class DriverRequest:
     standard: str | None = None
     """The `-std=` flag; raised where it is older than C++17, which our headers need."""
     include_dirs: tuple[Path, ...] = ()
-    """Of `-I`, in order; also among `compile_flags`."""
+    """Folders of `-I`, in order; also among `compile_flags`."""
     compile_flags: tuple[str, ...] = ()
     depfile_flags: tuple[str, ...] = ()
     compile_commands: Path | None = None

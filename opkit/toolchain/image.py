@@ -64,7 +64,7 @@ class ImageKernel:
 
     name: str
     mode: str
-    """Of a launch without a tiling key: `vector`, `cube`, `mix 1:1` or `mix 1:2`."""
+    """Mode of a launch without a tiling key: `vector`, `cube`, `mix 1:1` or `mix 1:2`."""
     tiling_key: int | None
     """The only key that it serves; None: any."""
     argument_bytes: tuple[int, ...]
@@ -156,7 +156,7 @@ class OperatorImage:
 
     op: str
     dtypes: tuple[str, ...]
-    """Of its inputs, then of its outputs."""
+    """Data types of its inputs, then of its outputs."""
     is_callable: bool
     """Whether its arrays can be given from here."""
     image: KernelImage

@@ -158,7 +158,7 @@ class OperatorModule(torch.nn.Module):
     """An operator as a module; its attributes are given once."""
 
     operator: Any
-    """Of the subclass: the registered operator."""
+    """The registered operator of the subclass."""
 
     def __init__(self, attributes: Mapping[str, Any] | None = None) -> None:
         super().__init__()

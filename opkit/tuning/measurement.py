@@ -27,9 +27,9 @@ class Measurement:
     """A candidate's modelled time, and whether its results are right."""
 
     task_us: float
-    """Of all launches; 0 where it did not come to its end."""
+    """Task time of all launches; 0 where the run did not come to its end."""
     launch_us: float = 0.0
-    """Of it, what launching takes."""
+    """The part of it that launching takes."""
     pipes: tuple[PipeLoad, ...] = ()
     wrong: str = ""
     """Why it does not count; empty where its results are verified."""

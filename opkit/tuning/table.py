@@ -21,7 +21,7 @@ _ROW = re.compile(
     r'^\s*TUNED\(\s*"([^"]*)"\s*,\s*(ge::\w+)\s*((?:,\s*\d+\s*)+)\)\s*(?://\s*(.*))?$'
 )
 _KEYS = 4
-"""Of the macro's parameters: chip, data type, rows, columns."""
+"""Number of the macro's parameters that are keys: chip, data type, rows, columns."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Row:
 
     chip: str
     type: str
-    """Of the first input, in C++: `ge::DT_FLOAT16`."""
+    """Data type of the first input, in C++: `ge::DT_FLOAT16`."""
     bucket: tuple[int, int]
     """Rows and columns up to these powers of two."""
     values: tuple[int, ...]

@@ -64,7 +64,7 @@ def test_whole_numbers_wrap_in_the_types_that_are_said() -> None:
 
 
 def test_places_without_their_axis_are_one_for_each_line() -> None:
-    # They used to be refused: "places have 1 axes, the tensor 2".
+    # They used to be refused: "indices have 1 axes, the tensor 2".
     places = np.array([4, 0, 2])
     found = oc.evaluate_formulas(
         {"y": "take_along(x, i, axis=-1) + i"}, {"x": X, "i": places}, dtypes={"i": "int64"}

@@ -100,12 +100,12 @@ def test_gradients_go_where_elements_came_from() -> None:
 
 
 def test_places_that_are_no_places_are_refused() -> None:
-    with pytest.raises(oc.GraphError, match="places are int8, expected int32"):
+    with pytest.raises(oc.GraphError, match="indices are int8, expected int32"):
         oc.trace(
             lambda x, i: x.apply("take_along", i, axis=0),
             [Spec("x", (4,)), Spec("i", (2,), "int8")],
         )
-    with pytest.raises(oc.GraphError, match=r"places of \[3, 2\] do not lie along axis 0"):
+    with pytest.raises(oc.GraphError, match=r"indices of \[3, 2\] do not lie along axis 0"):
         oc.trace(
             lambda x, i: x.apply("take_along", i, axis=0),
             [Spec("x", (4, 5)), Spec("i", (3, 2), "int32")],

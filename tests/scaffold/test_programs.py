@@ -602,7 +602,7 @@ def test_rows_are_looked_up_by_indexing() -> None:
     assert np.array_equal(evaluate_formulas({"y": "x[:, at]"}, arrays, axes=axes), rows[:, places])
     each = evaluate_formulas({"y": "x[arange(N), at]"}, arrays, axes=axes)
     assert np.array_equal(each, rows[np.arange(4), places])
-    with pytest.raises(UsageError, match="names places by tensors and otherwise"):
+    with pytest.raises(UsageError, match="names indices by tensors and otherwise"):
         evaluate_formulas({"y": "x[at, 0]"}, arrays, axes=axes)
 
 

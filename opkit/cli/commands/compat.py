@@ -218,7 +218,7 @@ def scan(
 ) -> None:
     """Read which names kernels use, and which are here.
 
-    Of a library of operators, whose host code is read too: which of them should build.
+    For a library of operators: which of them should build; host code is read too.
 
     Example: opkit compat scan my_kernels
     """

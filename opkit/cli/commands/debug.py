@@ -87,9 +87,9 @@ _GIGABYTE = 1 << 30
     "--launch",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Of a program or script the N-th launch; by default the one that faults, or the first.",
+    help="Debug the N-th launch of a program or script; by default the first that faults.",
 )
-@click.option("--kernel", metavar="NAME", help="Of a program or script launches of this kernel.")
+@click.option("--kernel", metavar="NAME", help="Debug this kernel of a program or script.")
 @click.option(
     "--limit",
     type=FiniteRange(0.01),

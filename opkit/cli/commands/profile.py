@@ -68,7 +68,7 @@ __all__ = ["chosen_operator", "chosen_variant", "command", "usual_cases"]
 @click.option(
     "--kernel",
     metavar="NAME",
-    help="Of a program: only launches of this kernel; * and ? match anything.",
+    help="Profile only launches of this kernel of a program; * and ? match anything.",
 )
 @click.option(
     "-c",

@@ -66,14 +66,14 @@ __all__ = ["command"]
     "constants",
     multiple=True,
     metavar="FILE:NAME=V,V",
-    help="Of a program: values of a constexpr or #define in its source, repeatable.",
+    help="Values of a constexpr or #define in a program's source, repeatable.",
 )
 @click.option(
     "--field",
     "fields",
     multiple=True,
     metavar="FILE:NAME=V,V",
-    help="Of a program: values that its source gives a field of the tiling data, repeatable.",
+    help="Values that a program's source gives a field of the tiling data, repeatable.",
 )
 @click.option(
     "--build", "build_line", metavar="COMMAND", help="What makes a program of its source."

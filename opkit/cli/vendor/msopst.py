@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _SHAPE = (8, 16, 32)
-"""Of each tensor of a generated case: to be edited."""
+"""Shape of each tensor of a generated case, for the user to edit."""
 
 
 @click.group("msopst", context_settings={"help_option_names": ["-h", "--help"]})

@@ -50,9 +50,9 @@ class KernelClass:
     struct: str
     """The type of its tiling data."""
     declaration: Text
-    """Of that type."""
+    """Declaration of that type."""
     definition: Text
-    """Of the class."""
+    """Definition of the class."""
     parameters: tuple[str, ...]
     """The names of its addresses, in order."""
     takes_all: bool = False

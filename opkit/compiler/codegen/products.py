@@ -60,9 +60,9 @@ class ProductClasses:
     """What the cores of a product's kernel run."""
 
     declaration: Text
-    """Of the tiling structure."""
+    """Declaration of the tiling structure."""
     definition: Text
-    """Of the classes."""
+    """Definition of the classes."""
     struct: str
     cube: Work
     vector: Work | None

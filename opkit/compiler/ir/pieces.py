@@ -195,7 +195,7 @@ class _Strip:
     tap: int
     width: int
     column: int | None
-    """Of the image, which the first place's first tap reads; None: beside the image."""
+    """Image column that the first window's first tap reads; None: outside of the image."""
 
 
 def _strips(offset: int, stride: int, width: int, extent: int, places: int) -> list[_Strip]:

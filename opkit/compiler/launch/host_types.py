@@ -55,7 +55,7 @@ class _TypedPlan(Plan):
     """A plan whose bytes a launch knows."""
 
     terms: tuple[tuple[int, Term], ...] = ()
-    """Of how many tile tensors a term is the bytes of an element."""
+    """Pairs of a number of tile tensors and the term for one element's bytes in each."""
     sizes: tuple[int, ...] = ()
     """Bytes of an element of the others."""
 

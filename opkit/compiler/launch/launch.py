@@ -31,7 +31,7 @@ class Code:
     """The kernel that is launched: the compiler's own, or a function of the device's library."""
 
     name: str
-    """Of its entry point."""
+    """Name of its entry point."""
     text: Callable[[], str] = field(repr=False, compare=False)
     """Returns its Ascend C."""
     mode: str | None = None

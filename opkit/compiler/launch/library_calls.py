@@ -55,9 +55,9 @@ _RANDOM = (("count", "int64_t"), ("seed", "uint64_t"), ("offset", "uint64_t"))
 """Members of its RandomPlan."""
 _RANDOM_TILE = 8192
 _WIDE_KINDS = (KINDS["int32"],)
-"""Of what has more digits than the vector unit's floats: the scalar unit looks for its extremes."""
+"""Types with more digits than the vector unit's floats: the scalar unit finds their extremes."""
 _EXTREME_CYCLES, _SORT_CYCLES = 1 / 8, 2
-"""Of the vector unit for an element: a reduction of a repeat, runs of 32 and their merges."""
+"""Vector unit's cycles for one element: reductions of a repeat; runs of 32 and their merges."""
 _LEAST_PART = 2048
 """Elements of a line below which no further core shares it."""
 _MOST_WIDTH = 1024

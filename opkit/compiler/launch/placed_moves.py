@@ -13,15 +13,15 @@ from ..ir import Dimension, GraphError, Node, Shape, is_one, product, same
 __all__ = ["MOST_AXES", "PlacedAxis", "PlacedMove", "placed_move"]
 
 MOST_AXES = 6
-"""Of `opkit::kernels::ElementsPlan`."""
+"""Most axes of `opkit::kernels::ElementsPlan`."""
 _GATHER, _PUT, _ADD = 0, 1, 2
 """Its actions."""
 _LINE_BYTES = 64
-"""Of a core's data cache."""
+"""Bytes of a line of a core's data cache."""
 _BLOCK_BYTES = 96 * 1024
-"""Of the table that a core has at once: `kBlockBytes` of `kernels/plans.h`."""
+"""Bytes of the table that a core holds at once: `kBlockBytes` of `kernels/plans.h`."""
 _PICK_CYCLES, _PUT_CYCLES = 2, 24
-"""Of an element that is picked by Gather, with its number, and of one that the scalar unit puts."""
+"""Cycles for an element that Gather picks by its index, and for one that the scalar unit puts."""
 _MOST_WIDTH = 1024
 _MOST_MASKS = 32
 """Places of which each has a mask: `kMostMasks` of `kernels/plans.h`."""
@@ -128,7 +128,7 @@ def placed_move(
     action = _GATHER if not is_put else _ADD if node.settings["add"] else _PUT
     axes = _joined(plain, table, index, axis)[::-1]
     if len(axes) > MOST_AXES:
-        raise GraphError(f"places along {len(axes)} axes that do not join", location=node.location)
+        raise GraphError(f"indices along {len(axes)} axes that do not join", location=node.location)
     is_row = all(map(same, axes[0][1:], (1, 1, 0)))
     is_apart = axis == len(table) - 1 and all(map(same, plain[:-1], table[:-1]))
     width = table[-1] * size_bytes if isinstance(table[-1], int) else 1

@@ -1,4 +1,4 @@
-"""Rows of the operators that pick or put elements along an axis at places that a tensor names."""
+"""Rows of the operators that pick or put elements along an axis at indices that a tensor names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _taken(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     for at, (own, other) in enumerate(zip(x.shape, index.shape, strict=True)):
         if at != axis and not is_one(other) and not same(own, other):
             raise UsageError(
-                f"places of {shape_text(index.shape)} do not lie along axis {axis} of"
+                f"indices of {shape_text(index.shape)} do not lie along axis {axis} of"
                 f" {shape_text(x.shape)}"
             )
     return (*x.shape[:axis], index.shape[axis], *x.shape[axis + 1 :])
@@ -46,7 +46,7 @@ def _put(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     )
     if not fits:
         raise UsageError(
-            f"places of {shape_text(index.shape)} for a source of {shape_text(source.shape)}"
+            f"indices of {shape_text(index.shape)} for a source of {shape_text(source.shape)}"
         )
     # References are computed in float64, which no kernel is, beside numbers of float32.
     if source.dtype != x.dtype and "float64" not in (source.dtype, x.dtype):
@@ -56,15 +56,15 @@ def _put(tensors: Sequence[Tensor], settings: Settings) -> Shape:
 
 def _axis(x: Tensor, index: Tensor, settings: Settings) -> int:
     if index.dtype != "int32":
-        raise UsageError(f"places are {index.dtype}, expected int32", help='cast it to "int32"')
+        raise UsageError(f"indices are {index.dtype}, expected int32", help='cast it to "int32"')
     if len(index.shape) != len(x.shape):
         lacks = len(x.shape) - len(index.shape)
         raise UsageError(
-            f"places have {len(index.shape)} axes, the tensor {len(x.shape)}",
-            help=f"reshape the places to {shape_text((*index.shape, *(1,) * lacks))}, and what is"
+            f"indices have {len(index.shape)} axes, the tensor {len(x.shape)}",
+            help=f"reshape the indices to {shape_text((*index.shape, *(1,) * lacks))}, and what is"
             " taken back"
             if lacks > 0
-            else "leave out axes of the places",
+            else "leave out axes of the indices",
         )
     return settings.axis(len(x.shape))
 
@@ -111,7 +111,7 @@ ROWS = (
         aten="gather",
         parameters={"axis": REQUIRED},
     ),
-    # x with the elements of the last operand put, or added, where the places say.
+    # x with the elements of the last operand put, or added, where the indices say.
     Operator(
         *("put_along", 3, "index", _put, as_first, _np_put),
         gradient=_grad_put,

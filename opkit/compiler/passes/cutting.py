@@ -17,7 +17,7 @@ _FEW = 8
 _MOST_TABLES = 2
 """Tensors in which one is looked up in place of one that is computed from them."""
 _MOST_PARTS = 4
-"""Of a concatenation: each is a kernel's work by itself."""
+"""Most parts of a concatenation: each part is work for a kernel of its own."""
 
 
 def cut_parts(graph: Graph) -> Graph:
@@ -214,7 +214,7 @@ class _Joiner(Rebuilder):
         super().__init__(graph)
         self._joined_only = joined_only
         self._parts: dict[str, tuple[int, tuple[Value, ...]]] = {}
-        """Of what is put together, the axis from the end and the parts."""
+        """Concatenations by name: the axis, counted from the end, and the parts."""
 
     def rule(self, node: Node, inputs: Sequence[Value]) -> Value | None:
         """Return an element-wise result as its parts; None for what stays as it is."""

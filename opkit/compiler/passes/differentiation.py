@@ -83,7 +83,7 @@ class _Reverse(Rebuilder):
         self.adjoints: dict[str, Value] = {}
         self.constants: set[str] = set()
         self.producers: dict[str, Node] = {}
-        """Of the builder's nodes, as far as they were asked for."""
+        """Producers of those of the builder's nodes that were asked for."""
 
     def forward(self) -> None:
         """Apply every node again; composites without a gradient of their own are taken apart."""

@@ -52,7 +52,7 @@ class Domain:
     """Batch axes, then rows, then columns; what broadcasts along one does not vary there."""
 
     extents: tuple[Dimension, ...]
-    """Of every axis, outermost first; two at least."""
+    """Extent of every axis, outermost first; two at least."""
     varies: Mapping[str, tuple[bool, ...]]
     """For each tensor, along which axes it varies."""
     reduces: Literal["", "columns", "rows"]
@@ -142,7 +142,7 @@ def domain_of(
     merged: list[tuple[Dimension, tuple[bool, ...], bool]] = []
     parts = {name: window for name, window in (windows or {}).items() if name in tensors}
     steps: list[dict[str, int]] = []
-    """Of each merged axis, the parts' strides."""
+    """The parts' strides along each merged axis."""
     for axis in range(rank):
         is_kept = keeps_matrices and axis >= rank - 2
         if is_one(full[axis]) and not is_kept:

@@ -17,7 +17,7 @@ from .equal_forms import Trees, gradient_form, in_equal_form, shifts_of, trees_o
 __all__ = ["formula_gradient", "gradient_trees"]
 
 _LARGEST_DENOMINATOR = 1000
-"""Of a fraction that is written as one, such as 1/6."""
+"""Largest denominator of a number that is written as a fraction, such as 1/6."""
 _KEPT = ("cast", "broadcast_to", "reshape")
 """What formulas over rows need not say."""
 

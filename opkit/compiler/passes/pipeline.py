@@ -62,7 +62,7 @@ class Lowering:
 
     purpose: Purpose
     formulas: FormulaForm | None = None
-    """Of a graph that was made of formulas."""
+    """Form of a graph that was made of formulas."""
     fast_math: bool = False
     """Roundings to 16 bits that the program states may be left out."""
     apart: bool = False

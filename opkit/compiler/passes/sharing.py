@@ -46,7 +46,7 @@ class _Sharer(Rebuilder):
         self._known: dict[tuple[str, int, tuple[int, ...]], Value] = {}
         found = ((node.output.name, self._split(node)) for node in graph.nodes)
         self.cuts = {name: cut for name, cut in found if cut is not None}
-        """Of each reduction that is to be shared: what `_split` returns."""
+        """What `_split` returns for each reduction that is to be shared."""
 
     def shared(self, node: Node, inputs: Sequence[Value]) -> Value | None:
         """Return a reduction in two steps; None for what stays as it is."""

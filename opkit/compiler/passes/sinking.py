@@ -206,7 +206,7 @@ class _Cut:
     step: int
     count: int
     value: Any = None
-    """Of what lies beside; None where nothing does."""
+    """Value of the elements outside; None where there are none."""
     around: tuple[tuple[int, int], ...] = ()
     """Elements of that value along the other axes, before and behind; empty for none."""
 

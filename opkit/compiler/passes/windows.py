@@ -15,7 +15,7 @@ from .fusion import FusedGraph, Group
 __all__ = ["place_windows"]
 
 _FEWEST_COLUMNS = 16
-"""Of a part: rows of fewer fill no block of the vector unit."""
+"""Fewest columns of a part: shorter rows fill no block of the vector unit."""
 
 
 def place_windows(fused: FusedGraph) -> FusedGraph:

@@ -21,8 +21,8 @@ __all__ = ["KernelNote", "PassNote", "explain", "pass_notes", "stage_text"]
 
 _SCHEDULES = {
     "sort": "lines: a core sorts whole ones in UB, by runs of 32 that it merges",
-    "argmax": "lines: their largest element and its place; several cores share a long one",
-    "argmin": "lines: their smallest element and its place; several cores share a long one",
+    "argmax": "lines: their largest element and its index; several cores share a long one",
+    "argmin": "lines: their smallest element and its index; several cores share a long one",
     "whole_sum": "lines: the scalar unit adds their whole numbers up",
     "random_uniform": "tiles: Philox, by the vector unit",
     "arange": "tiles: counted up by the vector unit",
@@ -33,8 +33,8 @@ _SCHEDULES = {
 }
 """What kernels do that are neither loops over elements nor products, by their kind."""
 STAGES = ("traced", "graph", "fused", "steps", "plan", "split", "ascendc")
-"""Of a compilation. `graph` is what the last pass over graphs leaves, `fused` what the last of all
-does."""
+"""Stages of a compilation. `graph` is what the last pass over graphs leaves, `fused` what the last
+of all passes leaves."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class PassNote:
     condition: str
     ran: bool
     nodes: int
-    """Of the graph after it; 0 where it did not run."""
+    """Nodes of the graph after the pass; 0 where it did not run."""
     kernels: int
     """Likewise; 0 before there are any."""
 
@@ -62,7 +62,7 @@ class KernelNote:
     """Why it is not part of a kernel before it."""
     schedule: str
     ub_bytes_per_element: float
-    """Of a tile, over all buffers; 0 for kernels that are not the vector cores'."""
+    """Bytes for one element of a tile, over all buffers; 0 for kernels of other cores."""
     scratch_slots: int
     largest_tile: int
     """Elements; 0 where rows of no known length decide."""

@@ -23,8 +23,8 @@ _SMALLEST = 2.0**-100
 _FLOOR = 2.0**-10
 """Elements below this share of the tensor's largest, or of 1, may be off by as much as it."""
 _FLOORS = dict.fromkeys(HALVES, 2.0**-3)
-"""Of 16 bits, where a kernel adds up: times the limit it is half a step at the largest value, which
-is what each product of an attention's rounded weights may lose where the sum cancels."""
+"""Floors of 16-bit types where a kernel adds up: times the limit it is half a step at the largest
+value, what each product of an attention's rounded weights may lose where the sum cancels."""
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 

@@ -86,7 +86,7 @@ def _cut(x: Value, shape: Sequence[Any], but: int | None = None) -> Value:
 
 def _gather(c: Call, x: Value, dim: int, index: Value, sparse_grad: bool = False) -> Value:
     if x.ndim == 0 or index.ndim == 0:
-        raise Refused("places in a number have no kernel")
+        raise Refused("indices of a scalar have no kernel")
     axis = c.axis(dim, x.ndim)
     return _cut(x, index.shape, axis).apply("take_along", index, axis=axis)
 
@@ -94,7 +94,7 @@ def _gather(c: Call, x: Value, dim: int, index: Value, sparse_grad: bool = False
 def _scatter(add: bool) -> Row:
     def row(c: Call, x: Value, dim: int, index: Value, source: Operand) -> Value:
         if x.ndim == 0 or index.ndim == 0:
-            raise Refused("places in a number have no kernel")
+            raise Refused("indices of a scalar have no kernel")
         if isinstance(source, Value):
             source = _cut(source, index.shape)
         else:
@@ -108,7 +108,7 @@ def _index_add(
     c: Call, x: Value, dim: int, index: Value, source: Value, *, alpha: float = 1
 ) -> Value:
     if x.ndim == 0:
-        raise Refused("places in a number have no kernel")
+        raise Refused("indices of a scalar have no kernel")
     axis = c.axis(dim, x.ndim)
     places = index.reshape(*(-1 if at == axis else 1 for at in range(x.ndim)))
     given = source if alpha == 1 else source * alpha
@@ -142,7 +142,7 @@ def _index_put(
 ) -> Value:
     first, places, count = _flat_places(x, indices)
     if first:
-        raise Refused("elements are put at places of the first axes only")
+        raise Refused("elements are put by indices of the first axes only")
     rest = tuple(x.shape[count:])
     wide = values.apply("broadcast_to", shape=(*places.shape, *rest))
     lines = x.reshape(_rows_of(x, count), -1)

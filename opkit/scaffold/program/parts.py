@@ -46,12 +46,12 @@ class KernelPart:
     takes_all: bool
     """Whether all vector cores that are launched share what it does."""
     schedule: str
-    """Of a vector kernel."""
+    """Schedule of a vector kernel."""
     launch_name: str
     """The host's function that fills its tiling data."""
     launch: str
     type_arguments: str
-    """Of that function: the bytes of elements whose type it does not know."""
+    """Arguments of that function: bytes of elements whose type it does not know."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class VariantParts:
 
     steps: tuple[StepPart, ...]
     struct: str
-    """Of the tiling data of all steps, where there are several."""
+    """Structure of the tiling data of all steps, where there are several."""
     workspace: tuple[Room, ...]
     kernel_condition: str
     """For the preprocessor; empty where there is one combination."""
@@ -100,7 +100,7 @@ class VariantParts:
 
     @property
     def kernels(self) -> tuple[KernelPart, ...]:
-        """Of all steps."""
+        """Kernels of all steps."""
         return tuple(kernel for step in self.steps for kernel in step.kernels)
 
 

@@ -24,7 +24,7 @@ class _Arm:
     """One version's calls: those that it was chosen for, also where another one then answered."""
 
     latency: RunningMean = field(default_factory=RunningMean)
-    """Of the logarithm of seconds: ratios of versions are what is compared."""
+    """Mean of the logarithm of seconds: ratios of versions are what is compared."""
     calls: int = 0
     failures: int = 0
 
@@ -36,7 +36,7 @@ class Verdict:
     version: str
     against: str
     latency_ratio: Interval
-    """Of geometric means; below 1 the version is faster. Bounds hold however often one looks."""
+    """Ratio of geometric means; below 1 the version is faster. Bounds hold at every look."""
     better: str
     """The better one's label; "" while that is not decided."""
     text: str

@@ -27,7 +27,7 @@ class ShadowReport:
     left_out: int = 0
     """Copies that were not made, because too many were waiting."""
     largest_difference: float = 0.0
-    """Of any element from the answer's, absolute."""
+    """Largest absolute difference of an element from the answer's."""
     last_problem: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 

@@ -51,7 +51,7 @@ class Reference(Protocol):
     """What computes a version's outputs on the CPU, and judges others'."""
 
     interface: Interface
-    """Of the version that it came with."""
+    """Interface of the version that it came with."""
 
     def run(self, inputs: Inputs, attributes: Attributes) -> list[Tensor]:
         """Return the outputs as their data types store them."""

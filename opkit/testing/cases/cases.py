@@ -72,7 +72,7 @@ class Case:
     variant: int
     """Which of the prototype's dtype combinations."""
     dtypes: tuple[DType, ...]
-    """Of the inputs, then of the outputs."""
+    """Data types of the inputs, then of the outputs."""
     shape: Shape
     """The main shape; inputs have it unless the project's rule says otherwise."""
     shapes: tuple[Shape | None, ...]
@@ -82,9 +82,9 @@ class Case:
     seed: int
     """The run's seed; the case's own stream of numbers also depends on its name."""
     distribution: str
-    """Of the inputs that `sources` says nothing of: see `opkit.testing.cases.values`."""
+    """Distribution of inputs that `sources` does not name: see `opkit.testing.cases.values`."""
     input_names: tuple[str, ...] = ()
-    """Of the inputs, for files of cases."""
+    """Names of the inputs, for files of cases."""
     label: str = ""
     """Its name, where a file of cases or a generator gives it one."""
     sources: tuple[Source | None, ...] = ()

@@ -39,7 +39,7 @@ class Together:
     attrs: Mapping[str, AttrValue] = field(default_factory=dict)
     """Attributes that are not their default."""
     values: Mapping[str, Source] = field(default_factory=dict)
-    """Of inputs that may not hold any values."""
+    """Sources of inputs that may not hold arbitrary values."""
     results: frozenset[str] = frozenset()
     """The types of the first output that it is for; all where empty."""
 

@@ -7,7 +7,7 @@ Sources: the documents of each operator, formula and parameters.
 from __future__ import annotations
 
 from opkit.testing.documented.quantising import by_row
-from opkit.testing.documented.routing import sorted_places, weighted_gradients
+from opkit.testing.documented.routing import sorted_indices_of, weighted_gradients
 from opkit.testing.documented.table import Tensor, documented, torch
 
 
@@ -96,7 +96,7 @@ def moe_init_routing_quant(
     offset: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Rows of x * scale + offset by expert in int8, where each row went, the experts in order."""
-    order = sorted_places(expert_idx)
+    order = sorted_indices_of(expert_idx)
     source = row_idx.flatten()[order].long()
     place = torch.empty_like(source).scatter(0, source, torch.arange(source.numel()))
     kept = min(active_num, x.shape[0]) * expert_idx.shape[-1]
@@ -125,7 +125,7 @@ def moe_init_routing_quant_by_mode(
     """
     if drop_pad_mode != 0 or expert_capacity != 0 or expert_tokens_before_capacity_flag:
         return None
-    order = sorted_places(expert_idx)
+    order = sorted_indices_of(expert_idx)
     kept = order.numel() if active_num == 0 else min(active_num, order.numel())
     counts = torch.bincount(expert_idx.flatten().long(), minlength=max(expert_num, 1))
     tokens = {1: torch.cumsum(counts, 0), 2: counts}.get(expert_tokens_count_or_cumsum_flag)
@@ -136,7 +136,7 @@ def moe_init_routing_quant_by_mode(
         rows, scales = by_row(rows)
     else:
         return None
-    return rows, sorted_places(order), tokens, None, scales
+    return rows, sorted_indices_of(order), tokens, None, scales
 
 
 @documented("moe_re_routing")
@@ -158,7 +158,7 @@ def moe_re_routing(
         return None
     counts = expert_token_num_per_rank.long()
     experts = torch.arange(counts.shape[-1]).repeat(counts.shape[0])
-    order = sorted_places(torch.repeat_interleave(experts, counts.flatten()))
+    order = sorted_indices_of(torch.repeat_interleave(experts, counts.flatten()))
     scales = None if per_token_scales is None else per_token_scales[order]
     return tokens[order], scales, order, counts.sum(0)
 

@@ -11,7 +11,7 @@ from opkit.testing.documented.table import Tensor, documented, torch
 
 
 def _turned(x: Tensor, parts: int) -> Tensor:
-    """Of each two of so many parts of the last axis (-second, first)."""
+    """Return (-second, first) for each two of so many parts of the last axis."""
     pieces = torch.chunk(x, parts, -1)
     return torch.cat(
         [y for a, b in zip(pieces[::2], pieces[1::2], strict=True) for y in (-b, a)], -1

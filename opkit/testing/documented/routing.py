@@ -8,13 +8,13 @@ from __future__ import annotations
 from opkit.testing.documented.table import Tensor, documented, torch
 
 
-def sorted_places(keys: Tensor) -> Tensor:
-    """The places of keys in their order; of equal keys the first comes first."""
+def sorted_indices_of(keys: Tensor) -> Tensor:
+    """The indices of keys in their order; of equal keys the first comes first."""
     return torch.sort(keys.flatten(), stable=True).indices
 
 
 def weighted_gradients(
-    moved: Tensor, rows: Tensor, weights: Tensor, places: Tensor, dy: Tensor
+    moved: Tensor, rows: Tensor, weights: Tensor, indices: Tensor, dy: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The gradients of a sum of weighted rows by the rows, each at its place, and by the weights.
 
@@ -22,11 +22,11 @@ def weighted_gradients(
         moved: rows by columns, as the first gradient is.
         rows: those that the weights belong to: one for each weight, in their order.
         weights: tokens by the rows that each token became.
-        places: where each row lies in `moved`.
+        indices: where each row lies in `moved`.
         dy: tokens by columns.
     """
     shares = (dy.unsqueeze(1) * weights.unsqueeze(-1)).reshape(-1, dy.shape[-1])
-    by_rows = torch.zeros_like(moved).index_copy(0, places, shares)
+    by_rows = torch.zeros_like(moved).index_copy(0, indices, shares)
     return by_rows, (dy.unsqueeze(1) * rows.reshape(*weights.shape, -1)).sum(-1)
 
 
@@ -83,11 +83,11 @@ def moe_finalize_routing_by_mode(
 
 
 def _largest(x: Tensor, finished: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest of each row and their places; of a finished row the number of columns."""
-    values, places = torch.topk(x, k)
+    """The k largest of each row and their indices; of a finished row the number of columns."""
+    values, indices = torch.topk(x, k)
     if finished is not None:
-        places = torch.where(finished.bool().unsqueeze(-1), x.shape[-1], places)
-    return values, places
+        indices = torch.where(finished.bool().unsqueeze(-1), x.shape[-1], indices)
+    return values, indices
 
 
 @documented("moe_gating_top_k_softmax")
@@ -122,7 +122,7 @@ def moe_init_routing(
     x: Tensor, row_idx: Tensor, expert_idx: Tensor, *, active_num: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Rows of x in the order of their experts, where each row went, and the experts in order."""
-    order = sorted_places(expert_idx)
+    order = sorted_indices_of(expert_idx)
     source = row_idx.flatten()[order].long()
     place = torch.empty_like(source).scatter(0, source, torch.arange(source.numel()))
     kept = min(active_num, x.shape[0]) * expert_idx.shape[-1]
@@ -147,11 +147,11 @@ def moe_init_routing_by_mode(
     """
     if drop_pad_mode != 0 or expert_capacity != 0 or expert_tokens_before_capacity_flag:
         return None
-    order = sorted_places(expert_idx)
+    order = sorted_indices_of(expert_idx)
     kept = order.numel() if active_num == 0 else min(active_num, order.numel())
     counts = torch.bincount(expert_idx.flatten().long(), minlength=max(expert_num, 1))
     tokens = {1: torch.cumsum(counts, 0), 2: counts}.get(expert_tokens_count_or_cumsum_flag)
-    return x[order[:kept] // expert_idx.shape[-1]], sorted_places(order), tokens, None
+    return x[order[:kept] // expert_idx.shape[-1]], sorted_indices_of(order), tokens, None
 
 
 @documented("moe_init_routing_v2_grad")
@@ -171,9 +171,9 @@ def moe_token_permute(
     """Tokens in the order of their experts, and where each went."""
     if padded_mode:
         return None
-    order = sorted_places(indices)
+    order = sorted_indices_of(indices)
     kept = order.numel() if num_out_tokens == 0 else num_out_tokens
-    return tokens[order[:kept] // (indices.numel() // indices.shape[0])], sorted_places(order)
+    return tokens[order[:kept] // (indices.numel() // indices.shape[0])], sorted_indices_of(order)
 
 
 @documented("moe_token_permute_grad")
@@ -196,14 +196,14 @@ def moe_token_permute_with_ep(
     num_out_tokens: int,
     padded_mode: bool,
 ) -> tuple[Tensor, Tensor, Tensor | None] | None:
-    """Tokens and probabilities in the order of their experts, those of a range of places."""
+    """Tokens and probabilities in the order of their experts, those of a range of indices."""
     first, last = range
     if padded_mode or num_out_tokens != 0 or last <= first:
         return None
-    order = sorted_places(indices)
+    order = sorted_indices_of(indices)
     kept = order[first:last]
     chances = None if probs is None else probs.flatten()[kept]
-    return tokens[kept // (indices.numel() // indices.shape[0])], sorted_places(order), chances
+    return tokens[kept // (indices.numel() // indices.shape[0])], sorted_indices_of(order), chances
 
 
 @documented("moe_token_unpermute")
@@ -239,10 +239,10 @@ def moe_token_unpermute_grad(
     del restore_shape  # of the padded mode
     if padded_mode:
         return None
-    places = sorted_indices.long()
+    indices = sorted_indices.long()
     if probs is None:
-        return torch.empty_like(permuted_tokens).index_copy(0, places, dy), None
-    return weighted_gradients(permuted_tokens, permuted_tokens[places], probs, places, dy)
+        return torch.empty_like(permuted_tokens).index_copy(0, indices, dy), None
+    return weighted_gradients(permuted_tokens, permuted_tokens[indices], probs, indices, dy)
 
 
 @documented("moe_token_unpermute_with_ep")
@@ -256,13 +256,13 @@ def moe_token_unpermute_with_ep(
     padded_mode: bool,
     restore_shape: list[int],
 ) -> Tensor | None:
-    """The sum of probability * row over the rows of a range of places that a token became."""
+    """The sum of probability * row over the rows of a range of indices that a token became."""
     first, last = range
     del restore_shape  # of the padded mode
     if padded_mode or last <= first:
         return None
-    places = sorted_indices.long()
-    inside = (places >= first) & (places < last)
-    rows = permuted_tokens[torch.where(inside, places - first, 0)] * inside.unsqueeze(-1)
+    indices = sorted_indices.long()
+    inside = (indices >= first) & (indices < last)
+    rows = permuted_tokens[torch.where(inside, indices - first, 0)] * inside.unsqueeze(-1)
     rows = rows.reshape(-1, num_topk, permuted_tokens.shape[-1])
     return (rows if probs is None else rows * probs.reshape(-1, num_topk, 1)).sum(1)

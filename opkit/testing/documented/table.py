@@ -42,7 +42,7 @@ __all__ = [
 Tensor: TypeAlias = Any
 """A tensor of torch's, in double precision or of whole numbers."""
 Tensors: TypeAlias = list[Any]
-"""Of an input that is a list of tensors."""
+"""Tensors of an input that is a list."""
 Array: TypeAlias = Any
 """An array of NumPy's, or what computes as one does: nothing of torch's is applied to it."""
 Arrays: TypeAlias = list[Any]

@@ -38,7 +38,7 @@ class Figure:
     limit: float
     strict: bool
     alternative: str = ""
-    """Of the figures with the same word here one suffices."""
+    """One of the figures with the same word here suffices."""
 
     @property
     def passed(self) -> bool:
@@ -222,20 +222,20 @@ class Comparer:
 
     def _add_chunk(self, actual: Array, golden: Array, second: Array | None) -> None:
         start, self._seen = self._seen, self._seen + int(actual.size)
-        places: Array | None = None
+        indices: Array | None = None
         if self._is_float:
             golden = golden.astype(np.float64)
             if self._painter is not None:
                 self._painter.add(start, actual, golden)
         if self._excused is not None:
-            places = np.flatnonzero(~self._excused[start : self._seen])
-            actual, golden = actual[places], golden[places]
-            second = None if second is None else second[places]
-        positions = places
+            indices = np.flatnonzero(~self._excused[start : self._seen])
+            actual, golden = actual[indices], golden[indices]
+            second = None if second is None else second[indices]
+        positions = indices
         if self._is_float:
-            actual, golden, left = self._finite_part(actual, golden, start, places)
+            actual, golden, left = self._finite_part(actual, golden, start, indices)
             if left is not None:
-                positions = left if places is None else places[left]
+                positions = left if indices is None else indices[left]
                 second = None if second is None else second[left]
         if actual.size == 0:
             return
@@ -255,11 +255,11 @@ class Comparer:
                     tally.add(second[usable], golden[usable])
 
     def _finite_part(
-        self, actual: Array, golden: Array, start: int, places: Array | None
+        self, actual: Array, golden: Array, start: int, indices: Array | None
     ) -> tuple[Array, Array, Array | None]:
         """Count NaN and infinities in the wrong place; return the elements left, and which.
 
-        `places`: where the elements stand behind `start`; None where all of them do.
+        `indices`: where the elements stand behind `start`; None where all of them do.
         """
         rounded = widen(narrow(golden, self._dtype), self._dtype)
         plain = np.isfinite(actual) & np.isfinite(rounded)
@@ -277,7 +277,7 @@ class Comparer:
         self._nan_mismatches += int(wrong_nan.sum())
         self._inf_mismatches += int(wrong_infinity.sum())
         wrong = np.flatnonzero(wrong_nan | wrong_infinity)
-        where = start + (wrong if places is None else places[wrong])
+        where = start + (wrong if indices is None else indices[wrong])
         if self.rule.forgives_cancellation:
             self._misplaced.append(where)
         wrong = wrong[: self._keep]
@@ -298,8 +298,8 @@ class Comparer:
             chosen = chosen[errors[chosen] >= least]
             # Stable: among equals the first elements are the ones that are told.
             chosen = chosen[np.argsort(-errors[chosen], kind="stable")[: self._keep]]
-        places = chosen if positions is None else positions[chosen]
-        self._note(errors[chosen], start + places, actual[chosen], golden[chosen])
+        indices = chosen if positions is None else positions[chosen]
+        self._note(errors[chosen], start + indices, actual[chosen], golden[chosen])
 
     def _note(self, errors: Array, positions: Array, actual: Array, golden: Array) -> None:
         if errors.size == 0:

@@ -88,21 +88,21 @@ class Allowance:
     others: tuple[Array, ...]
     """What it may be instead: the golden with one computed value decided the other way."""
 
-    def excused(self, actual: Array, places: Array, dtype: DType, relative: float) -> Array:
-        """Return which elements at some places are right by their condition.
+    def excused(self, actual: Array, indices: Array, dtype: DType, relative: float) -> Array:
+        """Return which elements at some indices are right by their condition.
 
         `relative`: what an element of another decision may be off by, relative to itself.
         """
         if not is_float(dtype):
             # Whole numbers have no error but the decision by which they were chosen.
-            same = [actual == other[places] for other in self.others]
+            same = [actual == other[indices] for other in self.others]
             either: Array = np.any(same, axis=0) if same else np.zeros(actual.shape, np.bool_)
             return either
-        golden, errors = self.golden[places].astype(np.float64), self.errors[places]
+        golden, errors = self.golden[indices].astype(np.float64), self.errors[indices]
         found: Array = np.abs(actual - golden) <= errors + rounding(golden, errors, dtype)
         found &= np.isfinite(golden)
         for other in self.others:
-            value = other[places]
+            value = other[indices]
             limit = errors + relative * np.abs(value) + rounding(value, errors, dtype)
             found |= np.isfinite(value) & (np.abs(actual - value) <= limit)
         return found

@@ -86,9 +86,9 @@ class ExactNumber:
     instead: Kinds
     """What it may be where something on its way overflows."""
     terms: tuple[float, float] | None
-    """Of a sum, what its positive and its negative terms come to."""
+    """Sums of a sum's positive terms and of its negative terms."""
     infinite: Kinds
-    """Of a sum, which infinities its terms may be."""
+    """Infinities that a sum's terms may be."""
     high: float
     low: float
 

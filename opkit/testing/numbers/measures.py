@@ -58,7 +58,7 @@ class Measure:
     is_ratio: bool = False
     """Divided by the same figure of a second reference, of the kernel's own precision."""
     alternative: str = ""
-    """Of the figures with the same word here one suffices."""
+    """One of the figures with the same word here suffices."""
 
 
 def ulps(actual: Values, golden: Values, numbers: Numbers) -> Values:

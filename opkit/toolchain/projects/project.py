@@ -42,9 +42,9 @@ class Project:
     tree: Tree | None = None
     """Without a pyproject.toml: its sources, whose OpDefs describe its operators."""
     kernel_files: Mapping[str, KernelFile] = field(default_factory=dict)
-    """Of a tree: each operator's kernel, by its OpDef name."""
+    """Kernel of each operator of a tree, by its OpDef name."""
     own_folder: Path | None = None
-    """Of an operator of a library, whose root is the library's: the operator's folder."""
+    """Folder of an operator of a library; its root is the library's."""
 
     @property
     def folder(self) -> Path:

@@ -23,7 +23,7 @@ from opkit.toolchain.source import folders_of, kernel_texts, scan_kernels
 __all__ = ["LISTING_SUFFIX", "KernelFile", "Tree", "read_folder", "read_listing"]
 
 LISTING_SUFFIX = ".operators"
-"""Of the files that `npu_op_package` writes."""
+"""Suffix of the files that `npu_op_package` writes."""
 
 _HOST, _KERNEL = "op_host", "op_kernel"
 _KEYWORDS = frozenset(

@@ -26,7 +26,7 @@ from opkit.toolchain import OPKIT_COMMAND
 __all__ = ["TOOLS", "Tools", "make_server", "serve_tools"]
 
 _SHOWN_BYTES = 64 << 10
-"""Of a written file, in gen's answer."""
+"""Bytes of a written file that gen's answer shows."""
 
 
 @dataclass(frozen=True)

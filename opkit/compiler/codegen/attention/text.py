@@ -46,7 +46,7 @@ class AttentionKernel:
 
     name: str
     dtype: str
-    """Of q, k, v and the result: `float16` or `bfloat16`."""
+    """Data type of q, k, v and the result: `float16` or `bfloat16`."""
     is_causal: bool
     """A query sees no key behind its own place."""
     mask: str | None

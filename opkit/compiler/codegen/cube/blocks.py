@@ -32,15 +32,15 @@ class BlockProduct:
 
     name: str
     dtype: str
-    """Of both matrices: `float16`, `bfloat16` or `int8`."""
+    """Data type of both matrices: `float16`, `bfloat16` or `int8`."""
     result: str
-    """Of the result in global memory."""
+    """Data type of the result in global memory."""
     transpose_left: bool
     """The left matrices lie by columns."""
     transpose_right: bool
     location: Location | None = None
     bias: str | None = None
-    """Of one number a column that the sums begin with."""
+    """Data type of the bias: one number a column, with which the sums begin."""
 
     @property
     def stem(self) -> str:

@@ -46,7 +46,7 @@ _SLOT_FIELDS = (
     ("scratchLength", "int64_t", "elements from one value of a tile to the next: in other banks"),
 )
 _PARTS = 3
-"""Of a block's columns, at most; what is prepared for each has its own room."""
+"""Most parts of a block's columns; what is prepared for each part has its own room."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ _SHORT_BYTES = 128
 """Rows of less, and fewer elements, are not worth another core."""
 _TURNED_CYCLES = 1 / 32
 _PICKED_CYCLES = 3 / 16
-"""Of the vector unit, for an element."""
+"""Vector unit's cycles for one element."""
 
 
 Way: TypeAlias = Literal["turn", "pick", "weave"]

@@ -95,7 +95,7 @@ class Shares:
     block_dim: Any
     split: Split
     values: dict[str, Any]
-    """Of the tiling data, but for the tensors' sizes and the numbers that come with a launch."""
+    """Fields of the tiling data, except tensor sizes and numbers that come with a launch."""
 
 
 def row_unit(plan: Plan) -> Any:

@@ -18,11 +18,11 @@ class Stage:
     """What is computed of a tile between reductions."""
 
     rows: tuple[Step, ...]
-    """Of one number a row: the same for each part of it."""
+    """Steps on one number a row, which is the same for each part of the row."""
     again: tuple[Step, ...]
     """What stages before have computed of whole rows."""
     steps: tuple[Step, ...]
-    """Of tiles."""
+    """Steps on tiles."""
 
     @property
     def takes_tiles(self) -> bool:

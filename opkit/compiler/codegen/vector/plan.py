@@ -48,7 +48,7 @@ class _Planner:
         self.program = program
         self.keeping = keeping
         self.constants: dict[tuple[Operand, str, str], int] = {}
-        """Of a number, a kind and a space, the first value that is filled with it."""
+        """The first value filled with a number, by the number, its kind and its space."""
         self.kept: set[int] = set()
         self.places: dict[int, Place] = {}
         self.counts: dict[str, int] = dict.fromkeys(("scratch", "mask", "row", "column", "one"), 0)

@@ -60,7 +60,7 @@ class Plan:
     constants: frozenset[int] = frozenset()
     """Values that are one known number: their slots are filled once, before the first tile."""
     buffers: int = 2
-    """Of each queue: two let a tile be copied while another is computed."""
+    """Buffers of each queue: two let a tile be copied while another is computed."""
     is_shifted: bool = False
     """The first slot begins in another group of banks than the queues' buffers."""
 

@@ -67,7 +67,7 @@ class StatementWriter:
     down: bool
     column_room: str
     known_uses: dict[tuple[int, ...], Counter[tuple[Place, str]]]
-    """Of the sections so far, by what they compute."""
+    """Uses in the sections so far, by what they compute."""
 
     @property
     def length(self) -> str:

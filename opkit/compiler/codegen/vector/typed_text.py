@@ -103,8 +103,8 @@ class TypedWriter(KernelWriter):
 
     @cached_property
     def columns(self) -> dict[int, Value]:
-        """Of what a column is converted from, which is gone before the first tile, what it is
-        converted to."""
+        """Results of conversions of columns, by the source's number: the source is gone before
+        the first tile."""
         return {
             source.number: step.target
             for step in self.steps

@@ -54,7 +54,7 @@ class TypedProgram:
 
     program: Program
     dtypes: tuple[str, ...]
-    """Of its inputs and outputs in memory."""
+    """Data types of its inputs and outputs in memory."""
     fields: Mapping[str, Any]
     """How each number that comes with a launch is computed, in a form that can be compared."""
 

@@ -31,7 +31,7 @@ class AtenCall:
     ) -> None:
         self.builder = builder
         self.shapes = shapes
-        """Of each result."""
+        """Shape of each result."""
         self.dtypes = dtypes
         self.exact = frozenset(exact)
         """Operators that the target computes to the last bit, and compiled kernels do not."""

@@ -274,7 +274,7 @@ def _addcdiv(c: Call, x: Value, a: Value, b: Value, value: Operand = 1) -> Value
 
 
 def _other_where_none(name: str) -> Row:
-    """Of two numbers one; the other where one is none."""
+    """Return one of two numbers; where one is NaN, the other."""
 
     def row(c: Call, a: Operand, b: Operand) -> Value:
         a, b = c.typed(a), c.typed(b)

@@ -36,10 +36,10 @@ def _is_all(key: ast.Slice) -> bool:
 
 
 def read_subscript(reader: FormulaReader, node: ast.Subscript) -> Part:
-    """Read `x[...]`: places that are written out, or those of a tensor along one axis.
+    """Read `x[...]`: indices that are written out, or those of a tensor along one axis.
 
     Raises:
-        GraphError: the places are neither, or are not those of `x`.
+        GraphError: the indices are neither, or are not those of `x`.
     """
     if _is_cut(node.value):
         return _cut(reader, node, node.value)
@@ -55,8 +55,8 @@ def read_subscript(reader: FormulaReader, node: ast.Subscript) -> Part:
         reader.divides |= isinstance(key, ast.Slice) and key.step is not None
     if reader.given.is_whole:
         x, keys = _in_steps(reader, node, x, keys)
-    places = tuple(_key(reader, each) for each in keys)
-    return Part(reader.guarded(node, lambda: x[places]))
+    indices = tuple(_key(reader, each) for each in keys)
+    return Part(reader.guarded(node, lambda: x[indices]))
 
 
 def _cut(reader: FormulaReader, node: ast.Subscript, call: ast.Call) -> Part:
@@ -89,7 +89,7 @@ def _cut(reader: FormulaReader, node: ast.Subscript, call: ast.Call) -> Part:
 def _in_steps(
     reader: FormulaReader, node: ast.Subscript, x: Value, keys: list[ast.expr]
 ) -> tuple[Value, list[ast.expr]]:
-    """Return a tensor whose axes that are read in steps of n are n columns, and the places with
+    """Return a tensor whose axes that are read in steps of n are n columns, and the indices with
     one of them: `x[..., 1::2]` is the second of every two."""
     rest = x.ndim - sum(1 for key in keys if not _is_none(key) and not _is_dots(key))
     shape: list[Any] = []
@@ -104,16 +104,16 @@ def _in_steps(
             continue
         at = len(shape)
         extent = x.shape[at]
-        places = _key(reader, key)
-        step = places.step if isinstance(places, slice) else None
-        first = places.start or 0 if isinstance(places, slice) else 0
+        indices = _key(reader, key)
+        step = indices.step if isinstance(indices, slice) else None
+        first = indices.start or 0 if isinstance(indices, slice) else 0
         is_each = (
             isinstance(step, int)
             and step > 1
             and not isinstance(extent, int)
             and isinstance(first, int)
             and 0 <= first < step
-            and places.stop is None
+            and indices.stop is None
         )
         if is_each:
             shape.append((quotient(extent, step), step))
@@ -135,7 +135,7 @@ def _looked_up(
     keys: list[ast.expr],
     by_tensor: list[int],
 ) -> Part:
-    """Read `table[ids]` and `x[:, ids]`, rows by their places, and `x[arange(N), ids]`, a place
+    """Read `table[ids]` and `x[:, ids]`, rows by their indices, and `x[arange(N), ids]`, an index
     for each row."""
     x = reader.tensor(node, part)
     others = [key for at, key in enumerate(keys) if at not in by_tensor]
@@ -143,17 +143,17 @@ def _looked_up(
     first = keys[0]
     if len(by_tensor) == 1 and is_whole:
         axis = by_tensor[0]
-        places = reader.places(keys[axis])
-        return Part(reader.guarded(node, lambda: x.apply("take", places, axis=axis)))
+        indices = reader.indices(keys[axis])
+        return Part(reader.guarded(node, lambda: x.apply("take", indices, axis=axis)))
     is_each = len(keys) == 2 and x.ndim == 2 and isinstance(first, ast.Call)
     if is_each and isinstance(first, ast.Call) and ast.unparse(first.func) in _COUNTED:
-        places = reader.places(keys[1])
-        value, gone = reader.taken(node, x, places, {"axis": -1})
+        indices = reader.indices(keys[1])
+        value, gone = reader.taken(node, x, indices, {"axis": -1})
         return Part(value, gone)
     raise reader.wrong(
         node,
-        "names places by tensors and otherwise",
-        "write take(x, places, axis=1), or take_along(x, places, axis=1)",
+        "names indices by tensors and otherwise",
+        "write take(x, indices, axis=1), or take_along(x, indices, axis=1)",
     )
 
 

@@ -153,19 +153,19 @@ class FormulaReader(ABC):
         return Part(value, gone)
 
     def taken(
-        self, node: ast.expr, x: Any, places: Any, given: Mapping[str, Any]
+        self, node: ast.expr, x: Any, indices: Any, given: Mapping[str, Any]
     ) -> tuple[Value, frozenset[int]]:
-        """Return `take_along`; where the places lack its axis there is one for each line, and the
+        """Return `take_along`; where the indices lack its axis there is one for each line, and the
         result lacks it, too."""
-        is_line = isinstance(x, Value) and isinstance(places, Value) and places.ndim == x.ndim - 1
+        is_line = isinstance(x, Value) and isinstance(indices, Value) and indices.ndim == x.ndim - 1
         axis = given.get("axis")
         gone: frozenset[int] = frozenset()
         if is_line and isinstance(axis, int) and -x.ndim <= axis < x.ndim:
             at = axis % x.ndim
-            places = places.reshape(*places.shape[:at], 1, *places.shape[at:])
+            indices = indices.reshape(*indices.shape[:at], 1, *indices.shape[at:])
             gone = frozenset({at - x.ndim})
         return self.guarded(
-            node, lambda: self.builder.apply("take_along", x, places, **given)
+            node, lambda: self.builder.apply("take_along", x, indices, **given)
         ), gone
 
     def number(
@@ -190,14 +190,14 @@ class FormulaReader(ABC):
             raise self.wrong(node, f"is no number: {err}") from err
 
     def is_tensor(self, node: ast.expr) -> bool:
-        """Whether a place is one of a tensor: it reads an input."""
+        """Whether an index is one of a tensor: it reads an input."""
         names = {spec.name for spec in self.given.inputs}
         return not isinstance(node, ast.Slice) and any(
             isinstance(each, ast.Call) or (isinstance(each, ast.Name) and each.id in names)
             for each in ast.walk(node)
         )
 
-    def places(self, node: ast.expr) -> Value:
+    def indices(self, node: ast.expr) -> Value:
         """Read whole numbers, as the operators that look up take them."""
         value = self.tensor(node, self.read(node))
         is_other = "int" in value.dtype and value.dtype != "int32"

@@ -18,12 +18,12 @@ __all__ = ["COMPARISONS", "Call", "Trees", "trees_of"]
 
 _SOURCES = ("constant", "attribute", "extent")
 _REDUCTIONS = {"sum": "row_sum", "mean": "row_mean", "max": "row_max", "min": "row_min"}
-"""Of the compiler's reductions, algebra's, whose setting is the axes."""
+"""Algebra's reductions by the compiler's names; their setting is the axes."""
 COMPARISONS = {
     **{"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"},
     **{"==": "equal", "!=": "not_equal"},
 }
-"""Of algebra's comparisons, the compiler's."""
+"""The compiler's comparisons by algebra's names."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Call:
     operator: str
     attributes: Mapping[str, object]
     shapes: tuple[Shape, ...] | None
-    """Of its operands, where its result depends on them; None for one that broadcasts."""
+    """Shapes of its operands, where its result depends on them; None for one that broadcasts."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Trees:
 
     outputs: Mapping[str, Tree]
     calls: Mapping[tuple[str, str], Call]
-    """Of a node's kind and value."""
+    """Calls by a node's kind and value."""
     leaves: Mapping[str, Node]
-    """Of a leaf's name: numbers of other types, attributes and sizes."""
+    """Nodes by a leaf's name: numbers of other types, attributes and sizes."""
 
 
 def trees_of(graph: Graph, written: Mapping[str, Tree] | None = None) -> Trees:

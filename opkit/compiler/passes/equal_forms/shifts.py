@@ -12,14 +12,14 @@ from ...ir import Graph, Tensor, evaluate, is_floating
 __all__ = ["shifts_of"]
 
 _EXTENT = 5
-"""Of every named size, where a program is tried on numbers."""
+"""Extent of every named size when a program is tried on numbers."""
 _MULTIPLES = (6, 8, 12, 16, 24, 30, 32, 48, 64)
 """Where that is no multiple of what parts of it are."""
 _LARGEST = 10**6
 """Elements of a tensor that is worth trying."""
 _TRIED = (0.25, 1.0, 1.75)
 _RANGES = ((0.5, 2.0), (-2.0, -0.5), (-3.0, 3.0), (-0.1, 0.1))
-"""Of the numbers that inputs are tried on: a choice may hide what it leaves out."""
+"""Ranges of the numbers that inputs are tried on: a choice may hide what it leaves out."""
 
 
 def shifts_of(graph: Graph) -> list[str]:

@@ -140,7 +140,7 @@ const char* scatter_reduce(const OperatorHandle&, Stack* stack) {
   const std::string kind(value_at(*stack, kArguments, 4).toStringRef());
   const bool includes_self = value_at(*stack, kArguments, 5).toBool();
   const bool is_extreme = kind == "amax" || kind == "amin";
-  if (kind != "sum" && kind != "mean" && !is_extreme) return "a product at each place";
+  if (kind != "sum" && kind != "mean" && !is_extreme) return "a product at each element";
   if (!on_device(self) || !on_device(source) || !on_device(index) || self.dim() == 0 || index.numel() == 0 ||
       source.scalar_type() != self.scalar_type() || out.scalar_type() != self.scalar_type() ||
       self.scalar_type() == at::kBool || out.sizes() != self.sizes()) {
@@ -187,7 +187,7 @@ const char* index_reduce(const OperatorHandle&, Stack* stack) {
   const at::Tensor self = line(tensor_at(*stack, kArguments, 0)), source = line(tensor_at(*stack, kArguments, 3));
   const at::Tensor index = line(tensor_at(*stack, kArguments, 2)), out = tensor_at(*stack, kArguments, 6);
   const std::string kind(value_at(*stack, kArguments, 4).toStringRef());
-  if (kind == "prod") return "a product at each place";
+  if (kind == "prod") return "a product at each element";
   if (!on_device(self) || !on_device(source) || !on_device(index) || self.scalar_type() == at::kBool ||
       source.scalar_type() != self.scalar_type() || out.scalar_type() != self.scalar_type() || source.numel() == 0 ||
       source.dim() != self.dim()) {

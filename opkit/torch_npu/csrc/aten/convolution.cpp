@@ -285,7 +285,7 @@ const char* max_pool_backward(const OperatorHandle&, Stack* stack) {
   const int64_t area = out.size(-1) * out.size(-2), planes = out.numel() / area, windows = g.numel() / planes;
   const auto* values = static_cast<const int64_t*>(places.data_ptr());
   if (!std::all_of(values, values + places.numel(), [&](int64_t value) { return value >= 0 && value < area; })) {
-    return "a number that is no place";
+    return "an index outside of the tensor";
   }
   const at::Tensor sum = out.scalar_type() == at::kFloat ? out : empty(out.sizes(), at::kFloat);
   at::Tensor wide = g;

@@ -42,7 +42,7 @@ const char* along_dim(const char* op, uint32_t action, const at::Tensor& table, 
   for (int64_t d = 0; d < table.dim(); ++d) {
     if (d != dim && numbers.size(d) > table.size(d)) return "numbers that are larger than the table";
   }
-  if (!are_places(numbers, table.size(dim), false)) return "a number that is no place";
+  if (!are_places(numbers, table.size(dim), false)) return "an index outside of the tensor";
   Pick pick{numbers, Sizes(numbers.strides().begin(), numbers.strides().end()), table.size(dim), table.stride(dim)};
   Sizes strides(table.strides().begin(), table.strides().end());
   strides[dim] = 0;
@@ -194,7 +194,7 @@ const char* index_space(const at::Tensor& table, const IValue& given, Indexed& s
       numbers = wide;
     }
     const auto d = static_cast<int64_t>(i);
-    if (!are_places(numbers, table.size(d), true)) return "a number that is no place";
+    if (!are_places(numbers, table.size(d), true)) return "an index outside of the tensor";
     Pick pick{numbers, Sizes(space.sizes.size(), 0), table.size(d), table.stride(d)};
     const int64_t shift = static_cast<int64_t>(common.size()) - numbers.dim();
     for (int64_t k = 0; k < numbers.dim(); ++k) {
@@ -299,7 +299,7 @@ const char* slices(const char* op, uint32_t action, const at::Tensor& table, int
   const at::Tensor numbers = packed(given_numbers);
   if (!on_device(table) || table.dim() == 0 || !is_number_kind(numbers) || numbers.dim() > 1) return kLayout;
   const int64_t dim = at::maybe_wrap_dim(given_dim, table.dim());
-  if (!are_places(numbers, table.size(dim), action == ElementsPlan::kPut)) return "a number that is no place";
+  if (!are_places(numbers, table.size(dim), action == ElementsPlan::kPut)) return "an index outside of the tensor";
   Sizes sizes(table.sizes().begin(), table.sizes().end()), strides(table.strides().begin(), table.strides().end());
   sizes[dim] = numbers.numel();
   strides[dim] = 0;
@@ -340,7 +340,7 @@ const char* index_add(const char* op, uint32_t action, size_t arguments, Stack* 
     if (source.size(d) != (d == dim ? numbers.numel() : self.size(d))) return kLayout;
   }
   if (!is_number_kind(numbers) || !are_places(packed(numbers), self.size(dim), false))
-    return "a number that is no place";
+    return "an index outside of the tensor";
   if (const char* reason = begin_with(self, out)) return reason;
   const char* reason = slices(op, action, out, dim, numbers, source, source.strides());
   return reason != nullptr ? reason : give(stack, arguments, given);
