@@ -43,21 +43,25 @@ void execute(Core& core, const Instr& instr) {
   row_of(instr.op).execute(core, instr);
 }
 
+/// Executes an instruction, or lets it wait in the core's chain, after those that wait and do not take it in.
+void execute_in_chain(Core& core, const Instr& instr) {
+  // Elementwise instructions and casts join what waits; a barrier has nothing to do.
+  const bool may_join = row_of(instr.op).family <= Family::VecBinaryScalar || instr.op == Op::Cast;
+  if (!may_join && instr.op != Op::PipeBarrier) finish_chain(core);
+  execute(core, instr);
+}
+
 /// Has a replay take the instruction, or executes it between its observers.
 void run_observed(Core& core, LaunchState& launch, Instr& instr) {
   if (__builtin_expect(launch.observers.empty(), 1)) {
     if (__builtin_expect(launch.reorder != nullptr, 0)) return launch.reorder->issue(core, instr);
-    const OpRow& row = row_of(instr.op);
-    // Elementwise instructions and casts join what waits; a barrier has nothing to do.
-    const bool may_join = row.family <= Family::VecBinaryScalar || instr.op == Op::Cast;
-    if (!may_join && instr.op != Op::PipeBarrier) finish_chain(core);
-    return execute(core, instr);
+    return execute_in_chain(core, instr);
   }
   for (Observer* observer : launch.observers) observer->before(core, instr);
   if (__builtin_expect(launch.uncomputed != nullptr, 0)) {
     launch.uncomputed->run(core, instr);
   } else {
-    execute(core, instr);
+    execute_in_chain(core, instr);
   }
   for (Observer* observer : launch.observers) observer->after(core, instr);
 }

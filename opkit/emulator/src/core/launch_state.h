@@ -34,6 +34,7 @@ struct LaunchState {
   RawWrites* raw_writes = nullptr;         ///< where outputs may not be written through raw pointers
   Reorder* reorder = nullptr;              ///< of a replay, which has no observers and prints nothing
   std::unique_ptr<Uncomputed> uncomputed;  ///< of a launch that is only timed
+  bool has_chains = true;                  ///< whether instructions may wait: nothing looks at values between them
   uint32_t core_count = 0;
   uint32_t cores_per_block = 1;
   std::atomic<uint32_t> next_core{0};

@@ -1,5 +1,5 @@
 /// Elementwise instructions of floats, and casts between these and 16-bit floats, that wait to be executed together,
-/// while nothing looks at what they write.
+/// while nothing looks at what they write: observers that read no values do not.
 ///
 /// A tile is as large as UB; read and written whole by each instruction, it passes through the host's second cache
 /// every time. In a chain a few elements go through all instructions before the next ones do, and what only the next
@@ -32,7 +32,8 @@ struct Chain {
     DType dtype;
   };
 
-  bool is_open = false;  ///< whether instructions may wait at all: nobody watches, and no kernel holds a host's address
+  bool is_open =
+      false;  ///< whether instructions may wait at all: no observer reads values, no kernel holds a host's address
   uint32_t step_count = 0;
   uint32_t place_count = 0;
   uint32_t count = 0;  ///< elements

@@ -53,7 +53,10 @@ struct Observer {
   virtual void launch_begin(const LaunchInfo& info) = 0;
   /// Before it executes; operands, mask and repeat are final. Also SetFlag, WaitFlag, PipeBarrier, GetValue, SetValue.
   virtual void before(const Core& core, const Instr& instr) = 0;
-  /// After it executed.
+  /// Whether it reads what instructions read and write. Where no observer does, instructions may wait in a core's
+  /// chain: they execute after `before` and `after` have been called for them.
+  virtual bool reads_values() const { return true; }
+  /// After it executed, where an observer reads values.
   virtual void after(const Core& core, const Instr& instr) { (void)core, (void)instr; }
   /// After a queue or event call has succeeded; what it signals comes before or after it as an instruction.
   virtual void resource(const Core& core, const ResourceEvent& event) { (void)core, (void)event; }

@@ -143,6 +143,7 @@ class TimingObserver final : public Observer {
 
   void launch_begin(const LaunchInfo& info) override;
   void before(const Core& core, const Instr& instr) override;
+  bool reads_values() const override { return false; }
   void block_end(const Core& core) override;
   std::optional<uint64_t> system_cycle(const Core& core) const override;
   void launch_fault(const FaultReport& report) override;

@@ -227,6 +227,8 @@ LaunchRecord Device::run(const Launch& launch) {
   if (state.config.profile && state.config.timing_only) {
     job.uncomputed = std::make_unique<Uncomputed>(launch, job.core_count);
   }
+  job.has_chains = job.uncomputed == nullptr && std::none_of(job.observers.begin(), job.observers.end(),
+                                                             [](const Observer* each) { return each->reads_values(); });
 
   LaunchInfo info;
   info.kernel = launch.kernel;

@@ -164,7 +164,7 @@ void Worker::reset_core(CoreSlot& slot, uint32_t index) {
   fresh.kind = launch_->kind_of(index);
   fresh.block = index / launch_->cores_per_block;
   fresh.block_count = launch_->launch->block_dim;
-  fresh.chain.is_open = launch_->observers.empty() && launch_->reorder == nullptr;
+  fresh.chain.is_open = launch_->has_chains && launch_->reorder == nullptr;
   const uint32_t aiv_per_block = vector_cores(launch_->launch->mode);
   const bool is_cube = fresh.kind == SubCore::AIC;
   // Sub-cores of a block come as AIC, AIV 0, AIV 1.
