@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         tile_program,
     )
     from .ir import (
+        MISTAKES,
         Attribute,
         CompileLimitError,
         Dimension,
@@ -119,6 +120,7 @@ if TYPE_CHECKING:
         load_program,
         random_arrays,
         run_graph,
+        run_program_file,
         size_limits,
         tensor_spec,
         to_storage,
@@ -130,6 +132,7 @@ __all__ = [
     "CUT_CPP",
     "FORMULA_WORDS",
     "LARGEST_POWER",
+    "MISTAKES",
     "MOST_CLASSES",
     "OPERATORS",
     "PASSES",
@@ -208,6 +211,7 @@ __all__ = [
     "read_choices",
     "round_each",
     "run_graph",
+    "run_program_file",
     "shapes_at",
     "share_launch",
     "share_products",
@@ -264,6 +268,7 @@ __getattr__ = lazy_names(
             "tile_program",
         ),
         "ir": (
+            "MISTAKES",
             "Attribute",
             "CompileLimitError",
             "Dimension",
@@ -352,6 +357,7 @@ __getattr__ = lazy_names(
             "load_program",
             "random_arrays",
             "run_graph",
+            "run_program_file",
             "size_limits",
             "tensor_spec",
             "to_storage",

@@ -13,13 +13,15 @@ from opkit.lazy import lazy_names
 if TYPE_CHECKING:
     from opkit.graph.building import build
     from opkit.graph.calibration import Quantisation
+    from opkit.graph.case_plan import CasePlan, TensorOfCase, plan_of_case
     from opkit.graph.decisions import Decision, Option, Schedule
     from opkit.graph.engine import Context, Engine, Model, ModelInput
     from opkit.graph.explanation import Explanation, explain
-    from opkit.graph.plan import Plan, PlanTensor
+    from opkit.graph.plan import Place, Plan, PlanTensor
     from opkit.graph.scheduling import schedule
 
 __all__ = [
+    "CasePlan",
     "Context",
     "Decision",
     "Engine",
@@ -27,12 +29,15 @@ __all__ = [
     "Model",
     "ModelInput",
     "Option",
+    "Place",
     "Plan",
     "PlanTensor",
     "Quantisation",
     "Schedule",
+    "TensorOfCase",
     "build",
     "explain",
+    "plan_of_case",
     "schedule",
 ]
 
@@ -41,10 +46,11 @@ __getattr__ = lazy_names(
     {
         "building": ("build",),
         "calibration": ("Quantisation",),
+        "case_plan": ("CasePlan", "TensorOfCase", "plan_of_case"),
         "decisions": ("Decision", "Option", "Schedule"),
         "engine": ("Context", "Engine", "Model", "ModelInput"),
         "explanation": ("Explanation", "explain"),
-        "plan": ("Plan", "PlanTensor"),
+        "plan": ("Place", "Plan", "PlanTensor"),
         "scheduling": ("schedule",),
     },
 )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from opkit.judging.sandbox import Sandbox, require_sandbox, sandbox_fault
     from opkit.judging.score import FORMULA, case_part, speed_share, total_score
     from opkit.judging.task import Question, Task, open_task
+    from opkit.judging.task_project import TaskProject, compile_task
 
 __all__ = [
     "FORMULA",
@@ -33,7 +34,9 @@ __all__ = [
     "Question",
     "Sandbox",
     "Task",
+    "TaskProject",
     "case_part",
+    "compile_task",
     "is_benchmark",
     "judge",
     "judge_all",
@@ -60,5 +63,6 @@ __getattr__ = lazy_names(
         "sandbox": ("Sandbox", "require_sandbox", "sandbox_fault"),
         "score": ("FORMULA", "case_part", "speed_share", "total_score"),
         "task": ("Question", "Task", "open_task"),
+        "task_project": ("TaskProject", "compile_task"),
     },
 )

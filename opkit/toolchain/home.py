@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import shlex
 import subprocess
 import tempfile
@@ -34,6 +35,8 @@ _COMMANDS = {
     # The compiler of the toolkit; the vendor's other commands are a distribution of their own.
     "bisheng": (*OPKIT_COMMAND, "cc"),
 }
+_COMPILER_FOLDERS = ("compiler/ccec_compiler", f"{platform.machine()}-linux/ccec_compiler")
+"""Where build files look for the compiler, besides `bin`."""
 _SET_ENV = """\
 # To be sourced: makes this folder the toolkit of the shell.
 eval "$({opkit} cc --env)"
@@ -54,6 +57,7 @@ def find_home(*, cache_dir: Path | None = None) -> Path:
     start = toolkit.program_start.read_bytes()
     parts = [
         _SET_ENV,
+        *_COMPILER_FOLDERS,
         *(word for name, command in _COMMANDS.items() for word in (name, *command)),
         str(library),
         str(toolkit.include_dir),
@@ -114,6 +118,9 @@ def _make(made: Path, home: Path, toolkit: Toolkit, library: Path) -> None:
         launcher = made / "bin" / name
         launcher.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', encoding="utf-8")
         launcher.chmod(0o755)
+    for folder in _COMPILER_FOLDERS:
+        (made / folder).mkdir(parents=True)
+        (made / folder / "bin").symlink_to(home / "bin")
     (made / "set_env.sh").write_text(_SET_ENV.format(opkit=shlex.join(OPKIT_COMMAND)), "utf-8")
 
 

@@ -6,6 +6,7 @@ PyTorch looks its own names up here (`_lazy_init`, `get_rng_state`, `get_amp_sup
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
 import json
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 
 import torch
 
+from opkit.runtime import load_emulator
 from opkit.torch_npu import amp
 from opkit.torch_npu.memory import (
     empty_cache,
@@ -278,6 +280,13 @@ class Stream(torch.Stream):
             cls, torch.device("npu", device_index(device)), priority=priority
         )
         return new
+
+    @property
+    def npu_stream(self) -> int:
+        """The aclrtStream of the device's C API that launches on this stream go to."""
+        emulator = load_emulator()
+        emulator.opkit_device_stream.restype = ctypes.c_void_p
+        return int(emulator.opkit_device_stream(ctypes.c_int64(self.stream_id)) or 0)
 
     def record_event(self, event: torch.Event | None = None) -> torch.Event:
         """Note the point that the stream has come to, in a new event if none is given."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -37,6 +38,14 @@ def test_a_home_is_made_once(home: Path) -> None:
     assert find_home(cache_dir=home.parents[1]) == home
     assert (home / "lib64").stat().st_mtime_ns == before
     assert [path.name for path in home.parent.iterdir()] == [home.name]
+
+
+def test_the_compiler_is_where_build_files_look_for_it(home: Path) -> None:
+    (own,) = {
+        (home / folder / "bin" / "bisheng").resolve()
+        for folder in (".", "compiler/ccec_compiler", f"{platform.machine()}-linux/ccec_compiler")
+    }
+    assert own.is_file()
 
 
 def test_a_program_of_plain_gcc_builds_against_it_and_takes_options(

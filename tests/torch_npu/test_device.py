@@ -517,6 +517,14 @@ def test_dynamo_has_an_interface_of_the_device() -> None:
     assert interface.Worker.get_device_properties().name == torch.npu.get_device_name()
 
 
+def test_a_stream_is_one_of_the_c_api() -> None:
+    stream, other = torch.npu.Stream(), torch.npu.Stream()
+    assert stream.npu_stream and stream.npu_stream == stream.npu_stream
+    assert stream.npu_stream != other.npu_stream
+    with torch.npu.stream(stream):
+        assert torch.npu.current_stream().npu_stream == stream.npu_stream
+
+
 @pytest.mark.slow
 def test_the_interface_does_not_bring_dynamo_into_every_program() -> None:
     code = """

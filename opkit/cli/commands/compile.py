@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,9 @@ def command(
 
     PROGRAM is a Python file with a function whose parameters are annotated with what they are:
     def norm(x: "float16[M, 4096]", weight: "float16[4096]"). Names stand for sizes known at launch.
+    PROGRAM may also be the folder of a task of the benchmark cann-bench (proto.yaml, golden.py,
+    cases.yaml): opkit compile tasks/level1/gelu -o gelu writes a project that the benchmark's
+    harness builds.
     What opkit tune has found lies beside it, in PROGRAM.tuning.json, and counts for the sizes of
     --size.
 
@@ -69,8 +73,14 @@ def command(
     Example: opkit compile norm.py --explain --size M=2048
     """
     from opkit import compiler
+    from opkit.judging import is_benchmark
 
     path, _, function = program.partition(":")
+    if is_benchmark(Path(path)):
+        if output is None or dump or verify or explain or sizes or html or target != "ascendc":
+            raise UsageError("a task's folder becomes a project", help="give -o FOLDER alone")
+        _task_project(Path(path), output, chip, console)
+        return
     graph = compiler.load_program(Path(path).resolve(), function or None)
     if target != "ascendc":
         if dump is not None or explain or html is not None:
@@ -108,6 +118,27 @@ def command(
         _print(compiled, console, found, explain=explain, quiet=quiet)
     if found.get("difference"):
         raise OperatorError(str(found["difference"]))
+
+
+def _task_project(folder: Path, output: Path, chip: str, console: Console) -> None:
+    """Write the project that a benchmark's task becomes."""
+    from opkit.judging import compile_task
+
+    made = compile_task(folder, chip=chip)
+    files = _write_texts(made.files, output, console)
+    if console.json:
+        rows = [{"case": name, "reason": reason} for name, reason in made.left_out]
+        console.emit_json(
+            {"program": made.name, "chip": chip, "cases": made.cases, "left_out": rows}
+            | {"kernels": made.kernels, "files": files}
+        )
+        return
+    for name, reason in made.left_out:
+        console.result(f"{name} is left out: {reason}")
+    console.result(
+        f"{len(made.cases)} cases of {made.name} are {made.kernels} kernels;"
+        f" bash {output / 'build.sh'} builds the wheel"
+    )
 
 
 def _other_target(
@@ -177,14 +208,14 @@ def _write(compiled: Compiled, folder: Path, console: Console) -> list[str]:
     return _write_texts(texts, folder, console)
 
 
-def _write_texts(texts: dict[str, str], folder: Path, console: Console) -> list[str]:
+def _write_texts(texts: Mapping[str, str], folder: Path, console: Console) -> list[str]:
     files = []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as err:
-        raise UsageError(f"{folder} cannot be made: {err.strerror}") from err
     for name, text in texts.items():
         path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as err:
+            raise UsageError(f"{path.parent} cannot be made: {err.strerror}") from err
         write_text(path, text)
         console.status("create", str(path))
         files.append(str(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -65,14 +66,16 @@ def here() -> Location | None:
     return None
 
 
-def raised_at(error: BaseException) -> Location | None:
-    """Return the line that raised an error; None where that is a line of opkit's."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None or trace.tb_frame.f_code.co_filename.startswith(_OPKIT):
+def raised_at(error: BaseException, file: str | None = None) -> Location | None:
+    """Return the line that raised an error, the nearest one of `file` where it has any; None where
+    a line of opkit's raised it."""
+    frames = [
+        Location(frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
+    if not frames or frames[-1].file.startswith(_OPKIT):
         return None
-    return Location(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+    return next((each for each in reversed(frames) if each.file == file), frames[-1])
 
 
 class GraphError(UsageError):

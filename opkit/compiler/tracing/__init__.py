@@ -9,7 +9,7 @@ from opkit.lazy import lazy_names
 if TYPE_CHECKING:
     from .builder import GraphBuilder, TensorSpec, trace
     from .limits import SizeLimit, index_limits, size_limits
-    from .program_file import load_program, tensor_spec
+    from .program_file import load_program, run_program_file, tensor_spec
     from .reference import (
         ADDING,
         apply_nodes,
@@ -32,6 +32,7 @@ __all__ = [
     "random_arrays",
     "run_graph",
     "run_nodes",
+    "run_program_file",
     "size_limits",
     "tensor_spec",
     "to_storage",
@@ -53,6 +54,7 @@ __getattr__ = lazy_names(
         ),
         "program_file": (
             "load_program",
+            "run_program_file",
             "tensor_spec",
         ),
         "reference": (

@@ -332,7 +332,7 @@ def trace(
     except OpkitError:
         raise
     except MISTAKES as err:
-        line = raised_at(err)
+        line = raised_at(err, place.file if place is not None else None)
         if line is None:
             raise
         # Calls of another program's functions, such as NumPy's, end outside of the user's file.

@@ -15,10 +15,32 @@ from opkit.errors import OpkitError, SetupError, UsageError
 from ..ir import MISTAKES, Dimension, Graph, GraphError, Location, dimension, raised_at
 from .builder import TensorSpec, trace
 
-__all__ = ["load_program", "tensor_spec"]
+__all__ = ["load_program", "run_program_file", "tensor_spec"]
 
 _SPEC = re.compile(r"^\s*(\w+)\s*\[(.*)\]\s*$")
 _LIST = re.compile(r"^(.*\])\s*\*\s*(\d+)\s*$")
+
+
+def run_program_file(path: Path) -> dict[str, Any]:
+    """Return the names that a Python file has when it has run.
+
+    Raises:
+        SetupError: it imports what is not installed.
+        GraphError: it does not run; at the line.
+    """
+    try:
+        return runpy.run_path(str(path))
+    except SyntaxError as err:
+        raise GraphError(f"{err.msg}", location=Location(str(path), err.lineno or 1)) from err
+    except OpkitError:
+        raise
+    except ModuleNotFoundError as err:
+        raise SetupError(f"{path}: {err}", help=f"pip install {err.name}") from err
+    except MISTAKES as err:
+        line = raised_at(err, str(path))
+        if line is None:
+            raise
+        raise GraphError(f"{type(err).__name__}: {err}", location=line) from err
 
 
 def load_program(path: Path, function: str | None = None) -> Graph:
@@ -36,23 +58,12 @@ def load_program(path: Path, function: str | None = None) -> Graph:
     if path.is_dir():
         raise UsageError(
             f"{path} is a folder, expected a Python file with a function of tensors",
-            help='of a program of torch: torch.compile(backend="opkit"), or opkit.graph.build',
+            help='of a program of torch: torch.compile(backend="opkit"), or opkit.graph.build;'
+            " a benchmark's task has proto.yaml, golden.py and cases.yaml",
         )
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
-    try:
-        names = runpy.run_path(str(path))
-    except SyntaxError as err:
-        raise GraphError(f"{err.msg}", location=Location(str(path), err.lineno or 1)) from err
-    except OpkitError:
-        raise
-    except ModuleNotFoundError as err:
-        raise SetupError(f"{path}: {err}", help=f"pip install {err.name}") from err
-    except MISTAKES as err:
-        line = raised_at(err)
-        if line is None:
-            raise
-        raise GraphError(f"{type(err).__name__}: {err}", location=line) from err
+    names = run_program_file(path)
     found = {
         name: value
         for name, value in names.items()
