@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import torch
 from functorch.compile import make_boxed_func
+from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 
 from opkit.chips import Chip
 from opkit.compiler import MISTAKES
 from opkit.errors import OpkitError, UsageError
+from opkit.graph.attention import keep_attention_whole
 from opkit.graph.backend import traced_decompositions
 from opkit.graph.doubles import narrow_doubles
 from opkit.graph.folding import fold
@@ -113,9 +115,14 @@ def _captured(golden: Callable[..., Any], given: dict[str, Any]) -> tuple[Any, A
         found.module = module
         return make_boxed_func(stand_in)  # type: ignore[no-any-return]
 
-    backend = aot_autograd(
+    whole = aot_autograd(
         fw_compiler=take, inference_compiler=take, decompositions=traced_decompositions()
     )
+
+    def backend(module: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        with keep_attention_whole(module):
+            return whole(module, example_inputs)  # type: ignore[no-any-return]
+
     torch._dynamo.reset()
     try:
         with torch.no_grad():

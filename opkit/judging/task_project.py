@@ -10,11 +10,14 @@ csrc/OP_0.cpp ...        one kernel each, with the function that launches it
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from opkit.chips import Chip, find_chip
 from opkit.compiler import run_program_file
@@ -30,8 +33,10 @@ __all__ = ["TaskProject", "compile_task"]
 
 _ALIGNMENT = 512
 """Bytes that each part of a case's workspace begins at a multiple of."""
-_MOST_CONSTANT = 1 << 16
-"""Bytes of a constant that stand in a source."""
+_MOST_ROWS = 1 << 13
+"""Rows of counts and differences that a constant has at most: 64 KiB of a source."""
+_MOST_PERIOD = 64
+"""Of such rows that repeat."""
 _WIDTHS = "widths"
 """The kernel between whole numbers of 32 and of 64 bits."""
 
@@ -102,8 +107,8 @@ class _Writer:
     """Names in their sources, by names in the project."""
     bytes_of: dict[bytes, str] = field(default_factory=dict)
     """Names of arrays in the host's source, by their bytes."""
-    constants: dict[str, int] = field(default_factory=dict)
-    """Arrays that lie in the device's memory, and their sizes."""
+    constants: dict[bytes, str] = field(default_factory=dict)
+    """In C++ what becomes of each array that lies in the device's memory, by its bytes."""
     cases: list[dict[str, Any]] = field(default_factory=list)
     converts: bool = False
 
@@ -132,14 +137,18 @@ class _Writer:
 
     def constant(self, data: bytes) -> str:
         """Return the address in the device's memory of bytes, in C++."""
-        if len(data) > _MOST_CONSTANT:
-            raise UsageError(
-                f"it needs a constant of {len(data)} bytes, and sources hold {_MOST_CONSTANT}"
+        if data not in self.constants:
+            parts = _parts(data)
+            rows = sum(len(part) for _, part in parts)
+            if rows > _MOST_ROWS:
+                raise UsageError(
+                    f"it needs a constant of {len(data)} bytes, whose {rows} steps are more than"
+                    f" the {_MOST_ROWS} that a source holds"
+                )
+            self.constants[data] = ", ".join(
+                f"{{{times}, {{{', '.join(map(str, part.flat))}}}}}" for times, part in parts
             )
-        name = self.array(data)
-        index = list(self.constants).index(name) if name in self.constants else len(self.constants)
-        self.constants[name] = len(data)
-        return f"Constant({index})"
+        return f"Constant({list(self.constants).index(data)})"
 
     def files(self, chip: Chip) -> dict[str, str]:
         """Return the texts of the project."""
@@ -153,7 +162,7 @@ class _Writer:
             "outputs": [tensor.name for tensor in spec.outputs],
             "kernels": list(self.kernels.values()),
             "arrays": [(n, len(d), _numbers(d)) for d, n in self.bytes_of.items()],
-            "constants": list(self.constants.items()),
+            "constants": [(len(data), parts) for data, parts in self.constants.items()],
             "cases": self.cases,
             "entry": entry,
             "conditions": [_condition(self.task, plan) for plan in self.plans],
@@ -271,6 +280,25 @@ def _rounded(size: int) -> int:
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
+def _parts(data: bytes) -> list[tuple[int, np.ndarray[Any, Any]]]:
+    """Return how often each part of a constant comes one after the other, and its rows of (count,
+    difference): each word of 32 bits is the one before it and a difference.
+
+    Constants are masks, and places that are counted along some axes: few rows, or rows that repeat.
+    """
+    words = np.frombuffer(data.ljust(-(-len(data) // 4) * 4, b"\0"), np.uint32)
+    steps = np.diff(words, prepend=np.uint32(0))
+    begins = np.flatnonzero(np.diff(steps, prepend=~steps[:1]))
+    rows = np.stack([np.diff(begins, append=len(steps)), steps[begins]], axis=1)
+    # The first and the last row are cut short by where the constant begins and ends.
+    inner = rows[1:-1]
+    for period in range(1, min(_MOST_PERIOD, len(inner) // 2) + 1):
+        if np.array_equal(inner[period:], inner[:-period]):
+            times = len(inner) // period
+            return [(1, rows[:1]), (times, inner[:period]), (1, rows[1 + times * period :])]
+    return [(1, rows)]
+
+
 def _numbers(data: bytes) -> str:
     return ", ".join(map(str, data))
 
@@ -335,7 +363,7 @@ def _condition(task: BenchmarkTask, found: CasePlan) -> str:
         shape = "".join(f", {extent}" for extent in given.shape)
         count = len(given.shape)
         parts.append(f"{tensor.name} != nullptr && {tensor.name}_dtype == {row.ge_value}")
-        parts.append(f"{tensor.name}_rank == {count} && IsShape({tensor.name}_shape{shape})")
+        parts.append(f"{tensor.name}_rank == {count} && AreSame({tensor.name}_shape{shape})")
     values = dict(found.case.attrs)
     parts += [
         _attr_condition(attr, values[attr.name]) for attr in task.spec.attrs if attr.name in values
@@ -350,15 +378,16 @@ def _attr_condition(attr: AttrSpec, value: Any) -> str:
         return f'std::string({name}, {name}_count) == "{text}"'
     if attr.type.startswith("list"):
         numbers = "".join(f", {_literal(each)}" for each in value)
-        return f"{name}_count == {len(value)} && IsShape({name}{numbers})"
-    return f"{name} == {_literal(value)}"
+        return f"{name}_count == {len(value)} && AreSame({name}{numbers})"
+    return f"IsSame<{_ATTR_KINDS[attr.type]}>({name}, {_literal(value)})"
 
 
 def _literal(value: Any) -> str:
+    """Return a number in C++."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        return "-INFINITY" if value < 0 else "INFINITY"
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"inf": "INFINITY", "-inf": "-INFINITY", "nan": "NAN"}[str(value)]
     return repr(value)
 
 
