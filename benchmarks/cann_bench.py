@@ -4,9 +4,9 @@
 
 CHECKOUT is the folder of a checkout of cann-bench, whose own code gives inputs, references and
 verdicts. Each reference runs through torch.compile(backend="opkit") and operator by operator on
-`npu`; the faster of those that are right counts. Times are of the model of the Ascend910B2, those
-of the library and the bounds come with the benchmark. A shape that the CPU had a part in has no
-time.
+`npu`, or, with --ways wheel, as the wheel of the project that `opkit compile` makes of the task;
+the faster of those that are right counts. Times are of the model of the Ascend910B2, those of the
+library and the bounds come with the benchmark. A shape that the CPU had a part in has no time.
 Scores are those of `opkit judge` (opkit.judging.FORMULA), over all shapes measured; the library has
 75.
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import importlib
 import json
 import os
@@ -26,6 +27,7 @@ import sys
 import tempfile
 import time
 import warnings
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -43,7 +45,7 @@ OPEN: dict[str, str] = {
 }
 """The tasks that operators are built for; the others are kept for measuring and are not read."""
 TASKS = {name: level for level, names in OPEN.items() for name in names.split()}
-WAYS = ("compiled", "eager")
+WAYS = ("compiled", "eager", "wheel")
 LIBRARY_SCORE = 75
 
 
@@ -59,10 +61,11 @@ def _count(shape: Any) -> int:
 class Bench:
     """The benchmark's own code for one task."""
 
-    def __init__(self, checkout: Path, task: str) -> None:
+    def __init__(self, checkout: Path, task: str, projects: Path | None) -> None:
         sys.path.insert(0, str(checkout / "src"))
         config = importlib.import_module("kernel_eval.config")
         evaluator = importlib.import_module("kernel_eval.eval.evaluator")
+        self.projects = projects
         self.checkout, self.path = checkout, f"{TASKS[task]}/{task}"
         self.task = read_benchmark(checkout / "tasks" / self.path)
         settings = config.Config(
@@ -80,6 +83,18 @@ class Bench:
         loader = self.evaluator.case_loader
         found = loader._load_operator_cases(self.checkout / "tasks" / self.path)
         return sorted(found, key=lambda case: (_count(case.input_shapes), case.case_num))
+
+    @functools.cached_property
+    def wheel_function(self) -> Any:
+        """Return the task's function of the wheel that its project has built."""
+        assert self.projects is not None
+        (wheel,) = (self.projects / self.task.name / "dist").glob("cann_bench-*.whl")
+        site = tempfile.mkdtemp(prefix="cann_bench")
+        zipfile.ZipFile(wheel).extractall(site)
+        sys.path.insert(0, site)
+        # This file has the package's name.
+        sys.modules.pop("cann_bench", None)
+        return getattr(importlib.import_module("cann_bench"), self.task.name)
 
     def measure(self, case: Any, way: str) -> dict[str, Any]:
         """Return one way's verdict on a case, and its modelled time."""
@@ -100,7 +115,7 @@ class Bench:
 
         def run(**given: Any) -> Any:
             inputs = {name: moved(value, "npu") for name, value in given.items()}
-            function = golden
+            function = self.wheel_function if way == "wheel" else golden
             if way == "compiled":
                 torch._dynamo.reset()
                 function = torch.compile(golden, backend="opkit", dynamic=False)
@@ -130,14 +145,15 @@ class Bench:
         return found
 
 
-def _work(checkout: Path, task: str, elements: int, shapes: int, results: Path) -> None:
-    """Measure the shapes that `results` lacks."""
+def _work(arguments: argparse.Namespace, task: str) -> None:
+    """Measure the shapes that the results lack."""
+    checkout, results = arguments.checkout, arguments.results
     warnings.simplefilter("ignore")
     done = {(row["task"], row["case"], row["way"]) for row in _rows(results)}
-    bench = Bench(checkout, task)
-    chosen = [case for case in bench.cases() if _count(case.input_shapes) <= elements][:shapes]
-    for case in chosen:
-        for way in WAYS:
+    bench = Bench(checkout, task, arguments.projects)
+    chosen = [c for c in bench.cases() if _count(c.input_shapes) <= arguments.elements]
+    for case in chosen[: arguments.shapes]:
+        for way in arguments.ways:
             if (task, case.case_num, way) in done:
                 continue
             head = {
@@ -215,7 +231,8 @@ def _commands(arguments: argparse.Namespace, task: str) -> list[str]:
     return [
         *(sys.executable, __file__, str(arguments.checkout), "--work", "--task", task),
         *("--shapes", str(arguments.shapes), "--elements", str(arguments.elements)),
-        *("--results", str(arguments.results)),
+        *("--results", str(arguments.results), "--ways", *arguments.ways),
+        *(("--projects", str(arguments.projects)) if arguments.projects else ()),
     ]
 
 
@@ -255,11 +272,17 @@ def main() -> None:
     )
     parser.add_argument("--seconds", type=int, default=600, help="of a task's process; 600")
     parser.add_argument("--memory-gib", type=int, default=8, help="of a task's process; 8")
+    parser.add_argument(
+        "--ways", nargs="*", choices=WAYS, default=WAYS[:2], help="compiled and eager"
+    )
+    parser.add_argument(
+        "--projects", type=Path, help="of the way wheel: opkit compile TASK -o PROJECTS/NAME, built"
+    )
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     tasks = arguments.task or list(TASKS)
     if arguments.work:
-        _work(arguments.checkout, tasks[0], arguments.elements, arguments.shapes, arguments.results)
+        _work(arguments, tasks[0])
         return
     for task in tasks:
         for code in _attempts(arguments, task):

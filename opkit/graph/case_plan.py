@@ -121,7 +121,7 @@ def _captured(golden: Callable[..., Any], given: dict[str, Any]) -> tuple[Any, A
 
     def backend(module: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         with keep_attention_whole(module):
-            return whole(module, example_inputs)  # type: ignore[no-any-return]
+            return whole(module, example_inputs)
 
     torch._dynamo.reset()
     try:
