@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,9 +52,13 @@ class CasePlan:
     case: Case
     plan: Plan
     inputs: tuple[TensorOfCase | None, ...]
-    """Of the golden, in the prototype's order, lists taken apart; None is absent."""
+    """Inputs of the golden in the prototype's order, lists taken apart; None: absent."""
+    list_lengths: tuple[int | None, ...]
+    """How many tensors each of the prototype's inputs is as a list; None: it is no list."""
     outputs: tuple[TensorOfCase, ...]
     """In the order in which the golden returns them."""
+    is_sequence: bool
+    """It returns a list or tuple, even of one."""
     read: tuple[int | np.ndarray[Any, Any], ...]
     """What each input of the plan is: the number of the golden's input, or values that are always
     the same."""
@@ -64,27 +68,37 @@ class CasePlan:
     """Values of the plan's constants."""
 
 
-def plan_of_case(golden: Callable[..., Any], case: Case, chip: Chip) -> CasePlan:
+def plan_of_case(
+    golden: Callable[..., Any],
+    case: Case,
+    chip: Chip,
+    list_shapes: Mapping[str, Sequence[tuple[int, ...]]] | None = None,
+) -> CasePlan:
     """Return what kernels do for a case; nothing is computed, and no kernel is compiled.
 
+    Args:
+        list_shapes: by the input's name, the shapes of a list of tensors; as the case says where
+            it has none.
     Raises:
         OpkitError: an operator of the golden has no kernel, or the golden depends on values; at
             the golden's line.
     """
     tensors: list[torch.Tensor | None] = []
+    lengths: list[int | None] = []
     given: dict[str, Any] = {}
     for name, dtype, shape in zip(case.input_names, case.dtypes, case.shapes, strict=False):
-        count = 2 if name in case.lists else 1
+        shapes = (list_shapes or {}).get(name, (shape,) * (2 if name in case.lists else 1))
         # Nobody reads them: pages that are never touched take no memory.
         made = [
-            None if shape is None else torch.empty(shape, dtype=getattr(torch, dtype.name))
-            for _ in range(count)
+            None if each is None else torch.empty(each, dtype=getattr(torch, dtype.name))
+            for each in shapes
         ]
         tensors += made
+        lengths.append(len(made) if name in case.lists else None)
         given[name] = made if name in case.lists else made[0]
     given |= {name: list(v) if isinstance(v, tuple) else v for name, v in case.attrs}
-    graph, read, results = _captured(golden, given)
-    return _planned(graph, case, chip, tensors, read, results)
+    captured = _captured(golden, given)
+    return _planned(captured, case, chip, tensors, lengths)
 
 
 @dataclass
@@ -95,11 +109,13 @@ class _Captured:
     given: tuple[int, ...] = ()
     """Addresses of the inputs."""
     made: tuple[Any, ...] = ()
-    """Tensors in the place of the results."""
+    """Tensors in the place of the graph's results."""
+    returned: Any = None
+    """What the golden returns."""
 
 
-def _captured(golden: Callable[..., Any], given: dict[str, Any]) -> tuple[Any, Any, list[Any]]:
-    """Return a golden's graph, the addresses of the graph's inputs, and what the golden returns."""
+def _captured(golden: Callable[..., Any], given: dict[str, Any]) -> _Captured:
+    """Return a golden's graph, and what the golden returns of it."""
     found = _Captured()
 
     def take(module: Any, _: Sequence[Any]) -> Callable[..., Any]:
@@ -126,14 +142,15 @@ def _captured(golden: Callable[..., Any], given: dict[str, Any]) -> tuple[Any, A
     torch._dynamo.reset()
     try:
         with torch.no_grad():
-            results = torch.compile(golden, backend=backend, fullgraph=True, dynamic=False)(**given)
+            traced = torch.compile(golden, backend=backend, fullgraph=True, dynamic=False)
+            found.returned = traced(**given)
     except OpkitError:
         raise
     except MISTAKES as err:
         raise _untraceable(golden, err) from err
     if found.module is None:
         raise UsageError(f"{_place_of(golden)}: the golden computes nothing with its tensors")
-    return found.module, found, list(results) if isinstance(results, tuple | list) else [results]
+    return found
 
 
 def _place_of(golden: Callable[..., Any]) -> str:
@@ -149,13 +166,14 @@ def _untraceable(golden: Callable[..., Any], err: Exception) -> UsageError:
 
 
 def _planned(
-    module: Any,
+    captured: _Captured,
     case: Case,
     chip: Chip,
-    tensors: Sequence[Any],
-    captured: _Captured,
-    results: Sequence[Any],
+    tensors: Sequence[torch.Tensor | None],
+    lengths: Sequence[int | None],
 ) -> CasePlan:
+    module, is_sequence = captured.module, isinstance(captured.returned, tuple | list)
+    results = captured.returned if is_sequence else [captured.returned]
     addresses = {t.data_ptr(): at for at, t in enumerate(tensors) if t is not None}
     (end,) = (node for node in module.graph.nodes if node.op == "output")
     narrow_doubles(module)
@@ -166,6 +184,8 @@ def _planned(
     made = {tensor.data_ptr(): at for at, tensor in enumerate(captured.made)}
     written = []
     for result in results:
+        if not isinstance(result, torch.Tensor):
+            raise UsageError(f"{case.name}: the golden returns {type(result).__name__}")
         at = made.get(result.data_ptr())
         if at is None or tuple(result.shape) != tuple(captured.made[at].shape):
             raise UsageError(f"{case.name}: the golden returns an input, or a view of one")
@@ -190,7 +210,9 @@ def _planned(
         case,
         plan,
         tuple(None if tensor is None else _of_case(tensor) for tensor in tensors),
+        tuple(lengths),
         tuple(map(_of_case, results)),
+        is_sequence,
         tuple(read),
         tuple(written),
         tuple(np.asarray(translation.constants[t.name], order="C") for t in plan.constants),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,12 @@ class BenchmarkTask:
     """By the case's name: the least time that the benchmark takes for possible."""
     left_out: tuple[tuple[str, str], ...]
     """Cases that no kernel can be given here, and why."""
+    list_cases: tuple[Case, ...] = ()
+    """Those of them whose lists of tensors are longer or shorter than opkit's cases have."""
+    list_shapes: Mapping[str, Mapping[str, tuple[tuple[int, ...], ...]]] = field(
+        default_factory=dict
+    )
+    """By the case's name, and the input's: the shapes of such a list."""
 
 
 def is_benchmark(folder: Path) -> bool:
@@ -76,6 +82,7 @@ def read_benchmark(folder: Path, *, seed: int = 0, hardware: str = "910b2") -> B
     bound_us: dict[str, float] = {}
     left_out: list[tuple[str, str]] = []
     read: list[tuple[str, Mapping[str, Any], tuple[DType, ...]]] = []
+    listed: list[tuple[str, Mapping[str, Any], tuple[DType, ...]]] = []
     for number, row in enumerate(rows):
         where = f"{folder / 'cases.yaml'}: cases[{number}]"
         if not isinstance(row, Mapping):
@@ -86,23 +93,30 @@ def read_benchmark(folder: Path, *, seed: int = 0, hardware: str = "910b2") -> B
             if isinstance(found.get(key), (int, float)):
                 target[label] = float(found[key])
         reason = _unlike(operator, row)
-        if reason:
-            left_out.append((label, reason))
-            continue
-        read.append((label, row, _dtypes(operator, row, where)))
-    combinations = list(dict.fromkeys(dtypes for _, _, dtypes in read))
+        odd_list = _odd_list(operator, row)
+        if reason or odd_list:
+            left_out.append((label, reason or odd_list))
+        if not reason:
+            (listed if odd_list else read).append((label, row, _dtypes(operator, row, where)))
+    combinations = list(dict.fromkeys(dtypes for _, _, dtypes in (*read, *listed)))
     lists = {
         at
-        for _, row, _ in read
+        for _, row, _ in (*read, *listed)
         for at, shape in enumerate(row.get("input_shape") or ())
         if _is_list(shape)
     }
     spec = _spec(operator, combinations, lists, folder)
-    cases = tuple(
-        _case(spec, label, row, dtypes, combinations.index(dtypes), seed)
-        for label, row, dtypes in read
+    cases, list_cases = (
+        tuple(
+            _case(spec, label, row, dtypes, combinations.index(dtypes), seed)
+            for label, row, dtypes in rows
+        )
+        for rows in (read, listed)
     )
-    return BenchmarkTask(name, spec, cases, base_us, bound_us, tuple(left_out))
+    list_shapes = {label: _list_shapes(operator, row) for label, row, _ in listed}
+    return BenchmarkTask(
+        *(name, spec, cases, base_us, bound_us, tuple(left_out), list_cases, list_shapes)
+    )
 
 
 def _read(path: Path) -> Mapping[str, Any]:
@@ -138,11 +152,7 @@ def _tensors(operator: Mapping[str, Any], side: str) -> list[Mapping[str, Any]]:
 
 
 def _unlike(operator: Mapping[str, Any], row: Mapping[str, Any]) -> str:
-    """Return why opkit has no such case; empty where it has."""
-    shapes = row.get("input_shape") or []
-    for tensor, shape in zip(_tensors(operator, "inputs"), shapes, strict=False):
-        if _is_list(shape) and (len(shape) != LIST_LENGTH or any(one != shape[0] for one in shape)):
-            return f"{tensor['name']} is a list of other than {LIST_LENGTH} tensors of one shape"
+    """Return why opkit has no such case, its lists' lengths aside; empty where it has."""
     for tensor, dtype in zip(_tensors(operator, "inputs"), row.get("dtype") or (), strict=False):
         if isinstance(dtype, list) and len(set(map(str, dtype))) != 1:
             return f"{tensor['name']} is a list of tensors of several data types"
@@ -150,6 +160,26 @@ def _unlike(operator: Mapping[str, Any], row: Mapping[str, Any]) -> str:
         tensor.get("is_list") for tensor in _tensors(operator, "inputs")
     ):
         return "its outputs are a list whose length the attributes say"
+    return ""
+
+
+def _list_shapes(
+    operator: Mapping[str, Any], row: Mapping[str, Any]
+) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """Return the shapes of each input that is a list, by its name."""
+    shapes = row.get("input_shape") or []
+    return {
+        str(tensor["name"]): tuple(map(tuple, shape))
+        for tensor, shape in zip(_tensors(operator, "inputs"), shapes, strict=False)
+        if _is_list(shape)
+    }
+
+
+def _odd_list(operator: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """Return which list of tensors is none of opkit's cases; empty where all are."""
+    for name, shapes in _list_shapes(operator, row).items():
+        if shapes != (shapes[0],) * LIST_LENGTH:
+            return f"{name} is a list of other than {LIST_LENGTH} tensors of one shape"
     return ""
 
 

@@ -10,6 +10,7 @@ csrc/OP_0.cpp ...        one kernel each, with the function that launches it
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -69,11 +70,13 @@ def compile_task(folder: Path, *, chip: str) -> TaskProject:
         )
     task = read_benchmark(folder)
     golden = _golden_function(folder.absolute() / "golden.py", task.name)
-    left_out = list(task.left_out)
+    listed = {case.name for case in task.list_cases}
+    left_out = [(name, reason) for name, reason in task.left_out if name not in listed]
     writer = _Writer(task, golden)
-    for case in task.cases:
+    for case in (*task.cases, *task.list_cases):
+        lists = task.list_shapes.get(case.name)
         try:
-            writer.add(plan_of_case(golden, case, find_chip(chip)))
+            writer.add(plan_of_case(golden, case, find_chip(chip), lists))
         except OpkitError as err:
             left_out.append((case.name, " ".join(str(err).split())))
     if not writer.cases:
@@ -303,7 +306,9 @@ def _numbers(data: bytes) -> str:
     return ", ".join(map(str, data))
 
 
-_INCLUDE = re.compile(r"^#include .*\n", re.MULTILINE)
+_HEAD = re.compile(r"(?:#.*\n|\s*\n)*")
+"""Lines that begin a kernel's source: what it includes, and what that is told by macros."""
+_INCLUDE = re.compile(r"^[ \t]*(#include .*\n)", re.MULTILINE)
 
 
 def _kernel_file(source: str, name: str, made: str) -> str:
@@ -311,13 +316,17 @@ def _kernel_file(source: str, name: str, made: str) -> str:
     their own, since other kernels of the project have some of the same name."""
     signature = re.search(rf"\bvoid {name}\(([^)]*)\)", source)
     assert signature is not None, f"{name} is no kernel of its source"
+    head = _HEAD.match(source)
+    assert head is not None, "the pattern matches any text"
+    body = source[head.end() :]
     kinds = [each.strip().rsplit(maxsplit=1)[0] for each in signature[1].split(",")]
     return render_template(
         "task/kernel.cpp.jinja",
         {
             "name": made,
-            "includes": "".join(_INCLUDE.findall(source)),
-            "source": re.sub(rf"\b{name}\b", made, _INCLUDE.sub("", source)).strip("\n"),
+            # Functions of opkit's library bring includes, which may stand in no namespace.
+            "head": (head[0] + "".join(dict.fromkeys(_INCLUDE.findall(body)))).strip("\n"),
+            "source": re.sub(rf"\b{name}\b", made, _INCLUDE.sub("", body)).strip("\n"),
             "kinds": kinds,
         },
     )
@@ -391,6 +400,10 @@ def _literal(value: Any) -> str:
     return repr(value)
 
 
+def _plain(value: Any) -> Any:
+    return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value
+
+
 def _python(
     task: BenchmarkTask, golden: Callable[..., Any], plans: Sequence[CasePlan]
 ) -> dict[str, Any]:
@@ -408,11 +421,16 @@ def _python(
     given = inspect.signature(golden).parameters
     table = []
     for at, found in enumerate(plans):
-        inputs = tuple(None if each is None else (each.shape, each.dtype) for each in found.inputs)
-        values = dict(found.case.attrs)
-        key = (inputs, tuple(values.get(name) for name in attrs if name in given))
+        flat = iter(None if each is None else (each.shape, each.dtype) for each in found.inputs)
+        inputs = tuple(
+            next(flat) if length is None else tuple(itertools.islice(flat, length))
+            for length in found.list_lengths
+        )
+        values = {name: _plain(given[name].default) for name in attrs if name in given}
+        values |= {name: value for name, value in found.case.attrs if name in values}
+        key = (inputs, tuple(values.values()))
         outputs = tuple((each.shape, each.dtype) for each in found.outputs)
-        table.append((key, (at, outputs)))
+        table.append((key, (at, found.is_sequence, outputs)))
     return {
         "parameters": ", ".join(rows),
         "inputs": ", ".join(name for name in names if name in given),

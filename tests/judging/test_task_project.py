@@ -26,6 +26,7 @@ operator:
   attrs:
   - {name: factor, type: float, default: 2.0}
   - {name: axes, type: 'List[int]', default: [-1]}
+  - {name: shift, type: int}
   inputs:
   - {name: x, dtype: [float16, float32]}
   - {name: bias, dtype: [float16, float32], optional: true}
@@ -47,14 +48,17 @@ _GOLDEN = '''
 import torch
 
 
-def blend(x, bias=None, factor: float = 2.0, axes=(-1,)):
+def blend(x, bias=None, factor: float = 2.0, axes=(-1,), shift: int = 0):
     if factor == 9.0:
         return torch.linalg.eigvals(x[:, :5].float()).abs(), x.argmax(axes[0])
     y = torch.ones_like(x) if factor != factor else x * factor
     if bias is not None:
-        y = y + bias + torch.ones(40, 40).triu().sum(0).to(x.dtype)
+        y = y + bias + torch.ones(40, 40).triu().sum(0).to(x.dtype) + x @ x.T @ x
     return y, x.argmax(axes[0])
 '''
+
+
+_SIGNATURE = "def blend(x, bias=None, factor=2.0, axes=(-1,), shift=0):\n"
 
 
 @pytest.fixture
@@ -96,8 +100,29 @@ def test_a_task_becomes_a_project(
     # 1 to 40 as words of float32.
     assert "Constant(0)" in host
     package = (out / "cann_bench" / "__init__.py").read_text()
-    assert "def blend(x, bias=None, factor=2.0, axes=(-1,)):" in package
+    assert "def blend(x, bias=None, factor=2.0, axes=(-1,), shift=0):" in package
     assert (out / "build.sh").is_file()
+
+
+def test_macros_stay_before_what_they_tell(folder: Path) -> None:
+    (folder / "golden.py").write_text(_SIGNATURE + "    return x @ x.T, x.argmax(-1)\n")
+    files = compile_task(folder, chip="Ascend910B2").files
+    (product,) = (text for text in files.values() if "#define ASCENDC_CUBE_ONLY" in text)
+    assert product.index("#define ASCENDC_CUBE_ONLY") < product.index("#include")
+
+
+def test_lists_of_any_length_have_kernels(folder: Path) -> None:
+    (folder / "golden.py").write_text(_SIGNATURE + "    return [sum(x), x[0].argmax(-1)]\n")
+    (folder / "cases.yaml").write_text(
+        "cases:\n"
+        "- {case_id: 1, input_shape: [[[6, 40], [40], [1]]], dtype: [float32]}\n"
+        "- {case_id: 2, input_shape: [[[6, 40]]], dtype: [float32]}\n"
+    )
+    found = compile_task(folder, chip="Ascend910B2")
+    assert found.cases == ("blend-1", "blend-2") and found.left_out == ()
+    table = found.files["cann_bench/cases.py"]
+    assert "((((6, 40), 'float32'), ((40,), 'float32'), ((1,), 'float32')), None)" in table
+    assert "(0, True, (((6, 40), 'float32')" in table
 
 
 def test_kernels_of_the_same_source_are_one(folder: Path) -> None:
@@ -193,7 +218,7 @@ import torch, torch_npu, cann_bench
 x, bias = torch.randn(6, 40), torch.rand(40)
 y, place = cann_bench.blend(x.npu(), bias.npu(), factor=1.5)
 assert place.dtype == torch.int64 and torch.equal(place.cpu(), x.argmax(-1))
-torch.testing.assert_close(y.cpu(), x * 1.5 + bias + torch.arange(1.0, 41))
+torch.testing.assert_close(y.cpu(), x * 1.5 + bias + torch.arange(1.0, 41) + x @ x.T @ x)
 y, _ = cann_bench.blend(torch.rand(3, 24).half().npu(), factor=float("nan"))
 assert torch.equal(y.cpu(), torch.ones(3, 24).half())
 try:
