@@ -1,5 +1,5 @@
-"""Cases with another value of each attribute, all flags' among them, and without each optional
-input.
+"""Cases with another value of each attribute, all flags' among them, with the other sign of a
+factor, and without each optional input.
 
 With its defaults alone an operator whose kernel ignores an attribute is right. Which other values
 have a meaning the golden says: it takes them, and its results differ and are as large and as
@@ -25,6 +25,8 @@ __all__ = ["cases_of_other_choices"]
 
 _CHANGED = 2.0**-5
 """Relative change of an element: more than any standard forgives."""
+_ROUNDING = 2.0**-6
+"""Relative distance of results that differ by their rounding alone: two of bfloat16's steps."""
 _FEWEST_CHANGED = 0.125
 """Fewest changed elements, as a share of an output's."""
 _LONGEST_WORD = 32
@@ -64,6 +66,7 @@ def cases_of_other_choices(
         # Each word is a branch of its own.
         most = _MOST_WORDS if attr.type == "string" else 1
         found += islice(shown(others), most)
+        found += shown(_with_the_other_sign(case, attr.name, reference))
     for number, tensor in enumerate(spec.inputs):
         if tensor.param_type == "optional" and case.shapes[number] is not None:
             shapes = tuple(None if n == number else s for n, s in enumerate(case.shapes))
@@ -82,6 +85,26 @@ def _with_flags_flipped(case: Case) -> tuple[Case, ...]:
     attrs = tuple((name, flags.get(name, value)) for name, value in case.attrs)
     told = "-".join(f"{name}={str(value).lower()}" for name, value in flags.items())
     return (replace(case, attrs=attrs, label=f"{case.name}-{told}"),)
+
+
+def _with_the_other_sign(case: Case, name: str, reference: Reference) -> Iterator[Case]:
+    """Yield the case with the attribute's negative, where results are straight lines in it.
+
+    A bound, a length or what stands under a root may be meant to be positive, though the golden
+    takes any number; a factor and a summand have both signs.
+    """
+    value = dict(case.attrs)[name]
+    if isinstance(value, str | tuple) or not value:
+        return
+    other = _with_attribute(case, name, -value)
+    # Of the same name, on which the inputs depend.
+    three = (
+        outcome_of(reference, replace(_with_attribute(case, name, one), label=other.label))
+        for one in (value, 0 * value, -value)
+    )
+    ends = [ended for ended in three if ended is not None]
+    if len(ends) == 3 and all(map(_is_middle, *(ended.outputs for ended in ends))):
+        yield other
 
 
 def _with_attribute(case: Case, name: str, value: AttrValue) -> Case:
@@ -167,6 +190,18 @@ def _strings(code: CodeType) -> list[str]:
             some = constant if isinstance(constant, (tuple, frozenset)) else (constant,)
             found += sorted(one for one in some if isinstance(one, str))
     return found
+
+
+def _is_middle(one: Array, middle: Array, two: Array) -> bool:
+    """Whether the second result lies half way from the first to the third, up to rounding."""
+    if not one.shape == middle.shape == two.shape or one.dtype.kind not in "iufc":
+        return False
+    wide = np.complex128 if one.dtype.kind == "c" else np.float64
+    first, half_way, last = (part.astype(wide) for part in (one, middle, two))
+    with np.errstate(all="ignore"):
+        largest = np.maximum(np.abs(first), np.abs(last))
+        distance = np.abs(first + last - 2 * half_way)
+        return bool((distance <= _ROUNDING * largest).all())
 
 
 def _is_alike(usual: Outcome, other: Outcome) -> bool:

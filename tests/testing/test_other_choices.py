@@ -63,8 +63,30 @@ def test_an_attribute_gets_another_value_that_shows(
     value: AttrValue,
     cases_for: Callable[[OpSpec, str], list[Case]],
 ) -> None:
-    (case,) = cases_for(with_attribute(kind, default), expression)
-    assert dict(case.attrs) == {"a": value}
+    first, *others = cases_for(with_attribute(kind, default), expression)
+    assert dict(first.attrs) == {"a": value}
+    if expression not in ("x * a", "x + a"):
+        assert others == []
+
+
+# A bound, a root's summand and a number of bits have no other sign.
+@pytest.mark.parametrize(
+    ("kind", "default", "expression"),
+    [
+        ("float", 1.5, "x * a"),
+        ("float", 2.0, "x + a"),
+        ("float", 0.01, "np.where(x > 0, x, x * a * 100)"),
+        ("int", 3, "x * a"),
+    ],
+)
+def test_a_factor_gets_its_other_sign(
+    kind: str,
+    default: AttrValue,
+    expression: str,
+    cases_for: Callable[[OpSpec, str], list[Case]],
+) -> None:
+    found = cases_for(with_attribute(kind, default), expression)
+    assert [dict(case.attrs)["a"] for case in found][1:] == [-default]  # type: ignore[operator]
 
 
 def test_flags_change_together_too(cases_for: Callable[[OpSpec, str], list[Case]]) -> None:
@@ -143,6 +165,6 @@ def test_host_code_may_refuse_it_and_not_be_wrong(
         library=Kernel(),  # type: ignore[arg-type]
         golden=golden,
     )
-    (other,) = [r.verdict for r in report.results if r.case.may_be_refused]
-    assert other is (Verdict.REFUSED if refuses else Verdict.FAIL)
+    others = {r.verdict for r in report.results if r.case.may_be_refused}
+    assert others == {Verdict.REFUSED if refuses else Verdict.FAIL}
     assert report.passed is refuses
