@@ -57,13 +57,11 @@ class GraphConvolution(nn.Module):
 
     def forward(self, x: Any, edges: Any) -> Any:
         source, target = edges
-        degree = torch.zeros(len(x), device=x.device).index_add(
-            0, target, torch.ones_like(x[source, 0])
-        )
+        degree = x.new_zeros(len(x)).index_add(0, target, torch.ones_like(x[source, 0]))
         scale = degree.clamp(min=1).rsqrt()
         for layer in self.layers:
             sent = layer(x)[source] * (scale[source] * scale[target])[:, None]
-            x = torch.zeros(len(x), sent.shape[1], device=x.device).index_add(0, target, sent)
+            x = sent.new_zeros(len(x), sent.shape[1]).index_add(0, target, sent)
             x = F.elu(x)
         return F.log_softmax(x, -1)
 

@@ -191,6 +191,8 @@ def train(
     """Take AdamW's steps on one batch; half types by autocast, float16 with a gradient scaler."""
     wide = torch.float64 if dtype == torch.float64 else torch.float32
     model = copy.deepcopy(model).to(device, wide).train()
+    if wide == torch.float64 and hasattr(model, "set_experts_implementation"):
+        model.set_experts_implementation("eager")  # PyTorch's grouped_mm takes no float64
     given = moved(inputs, device, wide)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
     is_half = dtype in (torch.float16, torch.bfloat16)
