@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from opkit import compiler as oc
 from opkit.bfloat16 import to_bfloat16
 from opkit.chips import DEFAULT_CHIP, find_chip
 from opkit.compiler.ir.operator import as_float
+from opkit.compiler.ops import OPERATORS
 from opkit.compiler.report.verification import difference
 from opkit.compiler.stages import compile_stages
 from opkit.compiler.tracing import run_graph
@@ -183,3 +185,39 @@ def test_a_small_bfloat16_element_is_no_zero_where_nothing_is_added_up(name: str
     found = oc.verify(program, [x])
     assert found is not None
     assert found.stage.startswith("kernel")
+
+
+@pytest.mark.parametrize(("dtype", "allowance"), [("float16", 1e-6), ("float32", None)])
+def test_what_a_function_is_made_of_is_off_by_no_more_than_its_operator_states(
+    dtype: str, allowance: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def program(x: Any, w: Any) -> Any:
+        return x.apply("tanh") @ w
+
+    compiled = oc.compile(
+        program, oc.TensorSpec("x", (4, 80), dtype), oc.TensorSpec("w", (80, 4), dtype)
+    )
+    arrays = oc.random_arrays(compiled.graph, {})
+    # Sums that cancel are off by more than a term's allowance, and right.
+    assert oc.verify(compiled, arrays) is None
+    row = OPERATORS["tanh"]
+    assert set(row.allowances) == {"float16", "bfloat16"}
+    if allowance is None:
+        return
+    monkeypatch.setitem(OPERATORS, "tanh", replace(row, allowances={dtype: allowance}))
+    found = oc.verify(compiled, arrays)
+    assert found is not None
+    assert (found.stage, found.limit) == ("graph", allowance)
+    assert allowance < found.error < row.allowances[dtype]
+
+
+@pytest.mark.parametrize(("operator", "numbers"), [("tanh", (5.0, 8.0)), ("gelu", (5.9, 12.0))])
+def test_where_a_short_polynomial_ends_is_within_its_allowance(
+    operator: str, numbers: tuple[float, ...]
+) -> None:
+    compiled = oc.compile(
+        lambda x: x.apply(operator), oc.TensorSpec("x", (1, 64), "float16"), name="ends"
+    )
+    for number in numbers:
+        # Of one number each: beside a larger one, a small one may be off by more.
+        assert oc.verify(compiled, [np.full((1, 64), -number, np.float16)]) is None

@@ -48,6 +48,9 @@ class Operator:
     """NumPy's value: takes the arrays, then the settings by name."""
     expand: Callable[..., Value] | None = None
     """What it is made of, in simpler operators; None for one that kernels compute by themselves."""
+    allowances: Mapping[str, float] = field(default_factory=dict)
+    """By data type, the share of its value by which `expand` may be off the reference: less than
+    rounding to that type is off by. Where there is none, it is as exact as float32."""
     vector: str = ""
     """The instruction that computes it, and after a colon its mode."""
     gradient: Callable[..., Sequence[Value | None]] | None = None

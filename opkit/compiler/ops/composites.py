@@ -8,7 +8,7 @@ are used in, so that what float32 rounds outweighs them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from opkit.errors import UsageError
 
 from ..ir import (
+    HALVES,
     GraphError,
     Operator,
     Settings,
@@ -45,6 +46,10 @@ _TANH = (
 )
 _TANH_END = 9.1
 """Where tanh is 1 in float32."""
+_SHORT_TANH = ((0.99996805, 0.10362531, 0.0007095984), (1.0, 0.43674794, 0.013197216))
+"""The same for results of 16 bits, off by 3.2e-5 of itself up to where it ends."""
+_SHORT_TANH_END = 4.6
+"""Where tanh is 1 in float16: what it is there is 1.7e-4 less than 1."""
 _ERF = (
     (
         *(1.1283791065216064, 0.19077500700950623, 0.05278908833861351, 0.003779218066483736),
@@ -67,6 +72,24 @@ _NORMAL_TAIL = (
 1e-8, and smaller than that behind."""
 _NORMAL_TAIL_END = 20.0
 """Where that logarithm is below any of float32, and no infinity yet."""
+_SHORT_TAILS: Mapping[str, tuple[float, Sequence[float]]] = {
+    "float16": (
+        5.8,
+        (
+            *(-0.69318318, -0.79736495, -0.31944799, -0.035708148),
+            *(0.0050710673, -0.00043746599, 1.6794308e-05),
+        ),
+    ),
+    "bfloat16": (
+        _NORMAL_TAIL_END,
+        (
+            *(-0.69370806, -0.79205054, -0.32806474, -0.030652443),
+            *(0.0037502649, -0.00028614321, 1.2111618e-05, -2.158049e-07),
+        ),
+    ),
+}
+"""The same for results of 16 bits, with where it ends: off by 3.6e-5 up to where a result is none
+of float16, and by 5.6e-4 up to there in bfloat16, an eighth of what rounding to it is off by."""
 _SIN = (
     1.0,
     -0.16666656732559204,
@@ -108,7 +131,8 @@ def _clip(x: Value, low: float, high: float) -> Value:
 
 def _tanh(x: Value) -> Value:
     # Not beyond 1 by what a quotient rounds: 1 - tanh**2 would be below 0.
-    return _clip(_fraction(_clip(x, -_TANH_END, _TANH_END), _TANH), -1.0, 1.0)
+    end, parts = (_SHORT_TANH_END, _SHORT_TANH) if x.dtype in HALVES else (_TANH_END, _TANH)
+    return _clip(_fraction(_clip(x, -end, end), parts), -1.0, 1.0)
 
 
 def _erf(x: Value) -> Value:
@@ -137,8 +161,9 @@ def _gelu(x: Value, approximate: str) -> Value:
         square = x * x
         return x / (1.0 + (x * (square * (-scale * 0.044715) - scale)).apply("exp"))
     # x less a tail above 0, and x times a tail below, where 1 + erf would cancel.
-    size = x.apply("minimum", _NORMAL_TAIL_END).apply("abs")
-    return x.apply("maximum", 0.0) - size * _horner(size, _NORMAL_TAIL).apply("exp")
+    end, tail = _SHORT_TAILS.get(x.dtype, (_NORMAL_TAIL_END, _NORMAL_TAIL))
+    size = x.apply("abs").apply("minimum", end)
+    return x.apply("maximum", 0.0) - size * _horner(size, tail).apply("exp")
 
 
 def _gelu_gradient(g: Value, x: Value, _: Value, approximate: str) -> Sequence[Value]:
@@ -501,7 +526,11 @@ ROWS = (
     _row("reciprocal", 1, lambda x: 1.0 / x, lambda x: 1 / np.asanyarray(x, float), pto="recip"),
     _row("rsqrt", 1, lambda x: 1.0 / x.apply("sqrt"), lambda x: 1 / np.sqrt(x), pto="rsqrt"),
     _row("sigmoid", 1, _sigmoid, _np_sigmoid, gradient=lambda g, x, y: (g * y * (1.0 - y),)),
-    _row("tanh", 1, _tanh, np.tanh, gradient=lambda g, x, y: (g * (1.0 - y * y),)),
+    _row(
+        *("tanh", 1, _tanh, np.tanh),
+        gradient=lambda g, x, y: (g * (1.0 - y * y),),
+        allowances=dict.fromkeys(HALVES, 1.8e-4),
+    ),
     _row(
         *("erf", 1, _erf, erf_reference),
         gradient=lambda g, x, y: (g * (-(x * x)).apply("exp") * _ERF_SLOPE,),
@@ -522,6 +551,7 @@ ROWS = (
     _row(
         *("gelu", 1, _gelu, _np_gelu),
         gradient=_gelu_gradient,
+        allowances={"float16": 4e-5, "bfloat16": 6e-4},
         parameters={"approximate": "none"},
     ),
     _row("log2", 1, lambda x: x.apply("log") * (1 / math.log(2)), np.log2),

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ir import HALVES, Graph, Location, is_floating, rounded_to
+from ..ir import HALVES, Graph, Location, Node, Value, is_floating, rounded_to
 from ..ops import OPERATORS
+from ..passes import Rebuilder
 from ..tracing import ADDING, from_storage, run_graph, run_nodes
 
 if TYPE_CHECKING:
@@ -54,16 +55,21 @@ def verify(
 ) -> Difference | None:
     """Return the first difference among the stages for these inputs; None where all agree.
 
-    The rewritten graph is held against the traced one, in float64; then each kernel's stages and
-    the kernel itself against float64 on what it read, so that none is blamed for the one before.
+    The rewritten graph is held against the traced one, in float64, where nodes whose operator
+    states an allowance are what they are made of, and within it of what they are; then each
+    kernel's stages and the kernel itself against float64 on what it read, so that none is blamed
+    for the one before.
     """
     attributes = attributes or {}
     traced, graph = program.graph, program.lowered.graph
     given = {t.name: np.asarray(a) for t, a in zip(traced.inputs, arrays, strict=True)}
-    wanted = run_graph(traced, given, attributes)
+    stated, made = _as_stated(traced)
+    wanted = run_graph(stated, given, attributes)
+    if wrong := _beyond_allowance(traced, wanted, made):
+        return wrong
     rewritten = run_graph(graph, given, attributes)
-    others = _Others(lambda **how: run_graph(traced, given, attributes, **how))
-    for (name, before), (_, after) in zip(traced.outputs, graph.outputs, strict=True):
+    others = _Others(lambda **how: run_graph(stated, given, attributes, **how))
+    for (name, before), (_, after) in zip(stated.outputs, graph.outputs, strict=True):
         limit = 1e-5
         error = _least_error(rewritten[after], wanted[before], limit, others, before)
         if error > limit:
@@ -107,6 +113,40 @@ def verify(
                 return Difference(
                     f"kernel {group.name}", name, _location(graph, name), error, limit
                 )
+    return None
+
+
+def _as_stated(traced: Graph) -> tuple[Graph, Mapping[str, str]]:
+    """Return a graph with the nodes that an allowance is stated for taken apart, and the name there
+    of each of its tensors."""
+    work = Rebuilder(traced)
+
+    def apart(node: Node, inputs: Sequence[Value]) -> Value | None:
+        row = OPERATORS[node.operator]
+        if row.expand is None or node.output.dtype not in row.allowances:
+            return None
+        return row.expand(*inputs, **dict(node.attributes))
+
+    graph = work.rebuilt(apart)
+    return graph, {name: value.tensor.name for name, value in work.values.items()}
+
+
+def _beyond_allowance(
+    traced: Graph, computed: Mapping[str, Any], made: Mapping[str, str]
+) -> Difference | None:
+    """Return the first node that what it is made of is further off than its operator allows;
+    `made` names each tensor's value in `computed`."""
+    for node in traced.nodes:
+        row = OPERATORS[node.operator]
+        if limit := row.allowances.get(node.output.dtype, 0.0):
+            inputs = [computed[made[name]] for name in node.inputs]
+            right = row.reference(*inputs, **node.settings)
+            found = computed[made[node.output.name]]
+            # What the type rounds to 0 is as right as 0, however many times the other it is.
+            zeros = [rounded_to(each, node.output.dtype) == 0 for each in (found, right)]
+            error = difference(np.where(zeros[0] & zeros[1], right, found), right)
+            if error > limit:
+                return Difference("graph", node.output.name, node.location, error, limit)
     return None
 
 
