@@ -20,8 +20,10 @@ import contextlib
 import dataclasses
 import errno
 import functools
+import importlib.metadata
 import json as json_module
 import os
+import re
 import shlex
 import sys
 import tempfile
@@ -371,6 +373,9 @@ def _run(command: click.Command, arguments: Sequence[str], console: Console, nam
         if error.exit_code == EXIT_OUR_BUG:
             return _report_bug(error, console)
         return _report(error, console)
+    except ModuleNotFoundError as error:
+        missing = _missing_extra(error)
+        return _report_bug(error, console) if missing is None else _report(missing, console)
     except Exception as error:
         return _report_bug(error, console)
     return 0
@@ -438,6 +443,23 @@ def _not_utf8() -> SetupError:
         "the name of a folder here is not UTF-8, which compilers and Python's own tools want",
         help="rename it, or work in another folder",
     )
+
+
+def _missing_extra(error: ModuleNotFoundError) -> SetupError | None:
+    """Return that one of opkit's optional packages is missing; None: it is none of these."""
+    module = (error.name or "").partition(".")[0]
+    try:
+        requirements = importlib.metadata.requires("opkit") or ()
+    except importlib.metadata.PackageNotFoundError:
+        return None  # run from a folder of sources
+    for line in requirements:
+        found = re.match(r"([\w.-]+).*\bextra == ['\"]([\w-]+)['\"]", line)
+        if found and found[1].replace("-", "_") == module and found[2] != "test":
+            return SetupError(
+                f"{module} is not installed, which this command needs",
+                help=f"pip install 'opkit[{found[2]}]'",
+            )
+    return None
 
 
 def _report(error: OpkitError, console: Console) -> int:

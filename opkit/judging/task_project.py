@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,11 +24,14 @@ from opkit.chips import Chip, find_chip
 from opkit.compiler import run_program_file
 from opkit.dtypes import find_dtype
 from opkit.errors import OpkitError, UsageError
-from opkit.graph import CasePlan, Place, plan_of_case
+from opkit.graph import Place
 from opkit.judging.benchmark import BenchmarkTask, is_benchmark, read_benchmark
 from opkit.judging.golden import require_torch
 from opkit.schema import AttrSpec
 from opkit.templating import render_template
+
+if TYPE_CHECKING:
+    from opkit.graph import CasePlan
 
 __all__ = ["TaskProject", "compile_task"]
 
@@ -70,6 +73,8 @@ def compile_task(folder: Path, *, chip: str) -> TaskProject:
         )
     task = read_benchmark(folder)
     golden = _golden_function(folder.absolute() / "golden.py", task.name)
+    from opkit.graph import plan_of_case  # needs torch
+
     listed = {case.name for case in task.list_cases}
     left_out = [(name, reason) for name, reason in task.left_out if name not in listed]
     writer = _Writer(task, golden)

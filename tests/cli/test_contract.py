@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import pytest
 
 from opkit.cli import COMMANDS, group
@@ -142,6 +143,43 @@ def test_a_shape_that_no_machine_holds_is_wrong_usage(
     monkeypatch.setattr("opkit.runtime.open", lambda folder: None)
     assert run_guarded(group, ["profile", str(project), "--shape", "1000000000000"]) == 2
     assert "1000000000000 take 3,725.3 GiB" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "code"),
+    [("torch", "torch", 3), ("safetensors.numpy", "graph", 3), ("operator_of_mine", None, 70)],
+)
+def test_a_missing_extra_is_the_machines(
+    module: str,
+    extra: str | None,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def raise_fault() -> None:
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+    assert run_guarded(click.Command("probe", callback=raise_fault), []) == code
+    assert extra is None or f"pip install 'opkit[{extra}]'" in capsys.readouterr().err
+
+
+def test_a_task_without_torch_is_the_machines(tmp_path: Path) -> None:
+    (tmp_path / "proto.yaml").write_text(
+        "operator: {name: Twice, inputs: [{name: x, dtype: [float32]}],"
+        " outputs: [{name: y, dtype: [float32]}]}\n"
+    )
+    (tmp_path / "cases.yaml").write_text(
+        "cases: [{case_id: 1, input_shape: [[8]], dtype: [float32], value_range: [[0, 1]]}]\n"
+    )
+    (tmp_path / "golden.py").write_text("def twice(x):\n    return x + x\n")
+    hidden = (
+        "import sys; sys.modules['torch'] = None\n"
+        f"from opkit.cli import main; main(['compile', {str(tmp_path)!r}, '-o', 'project'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", hidden], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "opkit[torch]" in done.stderr) == (3, True), done.stderr
 
 
 def test_a_full_stdout_is_the_machines() -> None:

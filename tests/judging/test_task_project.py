@@ -18,7 +18,6 @@ from opkit.judging import Question, compile_task, judge, task_project
 from opkit.toolchain import find_home, home_variables
 
 pytestmark = pytest.mark.torch
-pytest.importorskip("torch")
 
 _PROTO = """
 operator:
