@@ -13,9 +13,6 @@ from opkit.schema import OpSpec
 
 __all__ = ["Layout", "blank_layout"]
 
-# What DataCopyPad and the queues of the generated kernels carry.
-_LARGEST_ELEMENT_BYTES = 4
-
 
 @dataclass(frozen=True)
 class Layout:
@@ -32,22 +29,23 @@ def blank_layout(spec: OpSpec, *, chips: Sequence[Chip]) -> Layout | None:
     """Return how a kernel without a formula walks its tensors; None where that does not follow.
 
     Element by element where every output has the inputs' shape or what they broadcast to; row by
-    row where one reduces the last axis.
+    row where one reduces the last axis. An optional input is walked where it is given.
     """
-    tensors = (*spec.inputs, *spec.outputs)
-    if not spec.inputs or any(tensor.param_type != "required" for tensor in tensors):
+    required = {tensor.name for tensor in spec.inputs if tensor.param_type == "required"}
+    if not required or any(tensor.param_type == "dynamic" for tensor in spec.inputs):
+        return None
+    if any(output.param_type != "required" for output in spec.outputs):
         return None
     if not all(chip.has_data_copy_pad for chip in chips):
         return None
-    if any(dtype.name == "bool" for tensor in tensors for dtype in tensor.dtypes):
-        return None
-    sizes = [dtype.size_bytes for tensor in tensors for dtype in tensor.dtypes]
-    if max(sizes) > _LARGEST_ELEMENT_BYTES or max(len(spec.inputs), len(spec.outputs)) > EVENTS:
+    if max(len(spec.inputs), len(spec.outputs)) > EVENTS:
         return None
     per_row = set()
     for output in spec.outputs:
         rule = default_rule(spec, output)
         if rule is None or rule.kind not in ("same", "broadcast", "reduce"):
+            return None
+        if not required.issuperset(rule.tensors):
             return None
         if rule.kind != "reduce":
             continue
@@ -55,8 +53,6 @@ def blank_layout(spec: OpSpec, *, chips: Sequence[Chip]) -> Layout | None:
             return None
         per_row.add(output.name)
     unsaid = [output for output in spec.outputs if output.shape is None]
-    if per_row or len(spec.inputs) == 1 or not unsaid:
+    if per_row or len(spec.inputs) == 1 or len(unsaid) < len(spec.outputs):
         return Layout("rowwise" if per_row else "elementwise", frozenset(per_row))
-    if len(unsaid) < len(spec.outputs):
-        return None
     return Layout("elementwise", frozenset(), infers_largest=True)

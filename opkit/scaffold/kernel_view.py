@@ -24,6 +24,8 @@ _OPDEF_MEMBERS = frozenset(
     {"AICore", "Attr", "Input", "Output", "SetInferDataType", "SetInferShape"}
 )
 _ATTR_TYPES = {"int": "int64_t", "float": "float", "bool": "bool"}
+# Bytes per element of the largest data types that DataCopyPad takes on every chip that has it.
+_LARGEST_COPIED_BYTES = 4
 _PARAM_TYPES = {"required": "REQUIRED", "optional": "OPTIONAL", "dynamic": "DYNAMIC"}
 
 
@@ -55,6 +57,26 @@ class TensorView:
     def is_list(self) -> bool:
         """A list of tensors."""
         return self.param_type == "DYNAMIC"
+
+    @property
+    def is_optional(self) -> bool:
+        """It may not be given."""
+        return self.param_type == "OPTIONAL"
+
+    @property
+    def flag(self) -> str:
+        """The C++ variable that says whether an optional input is given."""
+        return f"has{upper(self.stem)}"
+
+    @property
+    def given_if(self) -> tuple[str, ...]:
+        """The C++ conditions under which there is anything to copy."""
+        return (self.flag,) if self.is_optional else ()
+
+    @property
+    def walked_if(self) -> tuple[str, ...]:
+        """Those under which a kernel of rows copies it with each tile, not once."""
+        return (*self.given_if, *((f"!{self.stem}Broadcast",) if self.may_broadcast else ()))
 
 
 @dataclass(frozen=True)
@@ -106,6 +128,8 @@ class KernelView:
     """C++ source of each output's dtype; empty where it takes a table."""
     dtype_rows: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
     """For the table: inputs' and outputs' dtypes of each variant."""
+    copies_bytes: bool
+    """A tensor has a data type that DataCopyPad takes as bytes alone."""
     soc_configs: tuple[str, ...]
     shape_inputs: tuple[TensorView, ...]
     """Whose shapes InferShape reads, where no formula says the rule."""
@@ -158,6 +182,11 @@ class KernelView:
     def has_lists(self) -> bool:
         """Whether an input is a list of tensors."""
         return any(tensor.is_list for tensor in self.inputs)
+
+    @property
+    def has_optional(self) -> bool:
+        """Whether an input may not be given."""
+        return any(tensor.is_optional for tensor in self.inputs)
 
     @property
     def buffer_count(self) -> int:
@@ -291,6 +320,11 @@ def _view(
                 tuple(f"ge::{t.dtypes[v].ge}" for t in spec.outputs),
             )
             for v in range(spec.variant_count)
+        ),
+        copies_bytes=any(
+            dtype.name == "bool" or dtype.size_bytes > _LARGEST_COPIED_BYTES
+            for one in (*spec.inputs, *spec.outputs)
+            for dtype in one.dtypes
         ),
         soc_configs=soc_configs,
         shape_inputs=tuple(one for one in inputs if one.name in read),

@@ -29,26 +29,31 @@ def broadcast_shape(*tensors: torch.Tensor | None) -> Shape:
     return _broadcast_shapes(*(tensor.shape for tensor in tensors if tensor is not None))
 
 
-def elementwise_shape(*tensors: torch.Tensor) -> Shape:
+def elementwise_shape(*given: torch.Tensor | None) -> Shape:
     """Return the largest input's shape, which the outputs of an element by element kernel have.
 
+    Args:
+        given: the inputs; None for one that is optional and not there.
     Raises:
         RuntimeError: an input has neither that shape, but for leading axes of length 1, nor is its
             last axis alone. Other broadcasts are refused by the kernel's tiling too.
     """
+    tensors = [tensor for tensor in given if tensor is not None]
     whole = tensors[0]
     for tensor in tensors[1:]:
         if tensor.dim() > whole.dim() or (
             tensor.dim() == whole.dim() and tensor.numel() > whole.numel()
         ):
             whole = tensor
-    for index, tensor in enumerate(tensors):
-        if _is_same(tensor.shape, whole.shape) or _is_last_axis(tensor, whole.shape):
+    for index, each in enumerate(given):
+        if each is None or _is_same(each.shape, whole.shape):
+            continue
+        if _is_last_axis(each, whole.shape):
             continue
         # Nothing is launched for an empty result, so that no tiling refuses anything.
         if whole.numel():
             raise RuntimeError(
-                f"input {index} has shape {tuple(tensor.shape)}: it must have the shape of the"
+                f"input {index} has shape {tuple(each.shape)}: it must have the shape of the"
                 f" largest input, {tuple(whole.shape)}, or be its last axis alone"
             )
     return whole.shape
