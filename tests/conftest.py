@@ -41,8 +41,36 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(tryfirst=True, hookwrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Mark what runs when, then order what is left of it."""
+    _mark(items)
+    yield
+    items[:] = longest_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def longest_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """Return the tests with those that say how many seconds they take before the others.
+
+    With `--dist worksteal` each worker begins with an equal stretch of them, and whoever is done
+    takes some of the end of another's: long ones stand at the beginnings of the stretches.
+    """
+
+    def seconds(item: pytest.Item) -> float:
+        return max((mark.kwargs.get("seconds", 0) for mark in item.iter_markers("slow")), default=0)
+
+    long = sorted(filter(seconds, items), key=seconds, reverse=True)
+    rest = [item for item in items if not seconds(item)]
+    ordered: list[pytest.Item] = []
+    for worker in range(workers):
+        first = long[worker::workers]
+        others = (len(items) - len(ordered)) // (workers - worker) - len(first)
+        ordered += [*first, *rest[: max(others, 0)]]
+        del rest[: max(others, 0)]
+    return [*ordered, *rest]
+
+
+def _mark(items: list[pytest.Item]) -> None:
     """Mark what needs torch, by its marker or for its module's import; without torch, skip it. Of
     a test that is sampled by n, mark all but its first and about one in n parameters slow."""
     seen: set[str] = set()
@@ -155,8 +183,8 @@ CompileShared = Callable[..., None]
 def compile_shared(tmp_path_factory: pytest.TempPathFactory) -> CompileShared:
     """Return a function that compiles one file to a shared library, without the toolchain.
 
-    The headers that it names are read before the file, and compiled once a session and for each
-    list of flags.
+    A text is compiled once a session and for each list of flags. So are the headers that it names,
+    which are read before it.
     """
     compiler = shutil.which("c++") or shutil.which("g++")
     if compiler is None:
@@ -164,12 +192,18 @@ def compile_shared(tmp_path_factory: pytest.TempPathFactory) -> CompileShared:
     library = emulator.library_path()
     common = ("-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique")
     precompiled: dict[tuple[str, ...], Path] = {}
+    compiled: dict[tuple[str, ...], Path] = {}
 
     def run(*words: str) -> None:
         done = subprocess.run([compiler, *common, *words], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
 
     def compile_one(source: Path, target: Path, *flags: str, headers: Sequence[str] = ()) -> None:
+        text = (source.read_text(encoding="utf-8"), source.name, *flags, "--", *headers)
+        if text in compiled:
+            # A file of its own: the loader knows libraries by their files.
+            shutil.copyfile(compiled[text], target)
+            return
         flags = ("-I", str(emulator.include_dir()), *flags)
         first: tuple[str, ...] = ()
         if headers:
@@ -181,7 +215,10 @@ def compile_shared(tmp_path_factory: pytest.TempPathFactory) -> CompileShared:
                 precompiled[key] = header
             first = ("-include", str(precompiled[key]))
         linked = ("-L", str(library.parent), "-lopkit_emulator")
-        run(*first, *flags, "-shared", str(source), "-o", str(target), *linked)
+        kept = tmp_path_factory.mktemp("libraries") / target.name
+        run(*first, *flags, "-shared", str(source), "-o", str(kept), *linked)
+        shutil.copyfile(kept, target)
+        compiled[text] = kept
 
     return compile_one
 

@@ -62,3 +62,29 @@ def test_with_torch_only_what_needs_it_runs_again(calls: list[str]) -> None:
         "torch and not slow",
         "slow --dist worksteal",
     ]
+
+
+class _Test:
+    def __init__(self, seconds: int) -> None:
+        self.seconds = seconds
+
+    def iter_markers(self, name: str) -> list[pytest.Mark]:
+        return [pytest.mark.slow(seconds=self.seconds).mark] if self.seconds else []
+
+
+@pytest.mark.parametrize(
+    ("workers", "ordered"),
+    [
+        (1, [150, 90, 60, 0, 0, 0, 0]),
+        # Stretches of three and four, as xdist cuts seven.
+        (2, [150, 60, 0, 90, 0, 0, 0]),
+        (9, [150, 90, 60, 0, 0, 0, 0]),
+    ],
+)
+def test_what_takes_long_begins_the_stretch_of_a_worker(
+    workers: int, ordered: list[int], pytestconfig: pytest.Config
+) -> None:
+    conftest = pytestconfig.pluginmanager.get_plugin(str(ROOT / "tests" / "conftest.py"))
+    assert conftest is not None
+    tests = [_Test(seconds) for seconds in (0, 60, 0, 150, 0, 90, 0)]
+    assert [test.seconds for test in conftest.longest_first(tests, workers)] == ordered

@@ -26,6 +26,7 @@ from opkit.toolchain.compiler import Compiler, find_compiler, needs_late_standar
 from opkit.toolchain.driver_arguments import DriverRequest, Input, parse_driver_arguments
 from opkit.toolchain.driver_commands import add_commands
 from opkit.toolchain.flags import chip_macros
+from opkit.toolchain.program_start import write_program_start
 from opkit.toolchain.source import (
     LaunchTree,
     Rewritten,
@@ -371,14 +372,9 @@ class _Run:
         return modes
 
     def _program_start(self) -> Path:
-        """Compile what hands the options of `opkit run` over; see its source."""
-        source = self.toolkit.program_start
+        """Return what hands the options of `opkit run` over; see its source."""
         target = self.scratch / "program_start.o"
-        argv = [*self.compiler.argv, "-std=c++17", "-O1", "-fPIC", "-isystem"]
-        argv += [str(self.toolkit.include_dir), "-c", str(source), "-o", str(target)]
-        code, _, err = self._call(argv)
-        if code != 0:
-            raise OpkitError(f"{source} does not compile: {err}")
+        write_program_start(target, self.toolkit, self.compiler, verbose=self.verbose)
         return target
 
     def _emulator_flags(self) -> list[str]:

@@ -11,7 +11,6 @@ import hashlib
 import os
 import platform
 import shlex
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +21,7 @@ from opkit.folders import cache_folder
 from opkit.toolchain.compiler import find_compiler
 from opkit.toolchain.driver_arguments import COVERED_LIBRARIES
 from opkit.toolchain.own_command import OPKIT_COMMAND
+from opkit.toolchain.program_start import write_program_start
 from opkit.toolchain.toolkit import Toolkit
 
 __all__ = ["CMAKE_DIR", "find_home", "home_variables"]
@@ -107,7 +107,9 @@ def _make(made: Path, home: Path, toolkit: Toolkit, library: Path) -> None:
         (made / name).mkdir(parents=True)
     (made / "include").symlink_to(toolkit.include_dir)
     (made / "lib64" / emulator.LIBRARY_NAME).symlink_to(library)
-    _compile_start(toolkit, made / "lib64" / _START_OBJECT)
+    write_program_start(
+        made / "lib64" / _START_OBJECT, toolkit, find_compiler(), cache_dir=home.parents[1]
+    )
     # A linker script each, so that a program gets the options of "opkit run" too.
     start = home / "lib64" / _START_OBJECT
     script = f'/* opkit */\nINPUT("{start}" "{library}")\n'
@@ -122,15 +124,3 @@ def _make(made: Path, home: Path, toolkit: Toolkit, library: Path) -> None:
         (made / folder).mkdir(parents=True)
         (made / folder / "bin").symlink_to(home / "bin")
     (made / "set_env.sh").write_text(_SET_ENV.format(opkit=shlex.join(OPKIT_COMMAND)), "utf-8")
-
-
-def _compile_start(toolkit: Toolkit, target: Path) -> None:
-    source = toolkit.program_start
-    argv = [*find_compiler().argv, "-std=c++17", "-O1", "-fPIC", "-isystem"]
-    argv += [str(toolkit.include_dir), "-c", str(source), "-o", str(target)]
-    done = subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False)
-    if done.returncode != 0:
-        raise SetupError(
-            f"{source} does not compile: {done.stderr.strip()}",
-            help='"opkit doctor" tells what this machine lacks',
-        )

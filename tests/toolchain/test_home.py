@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,9 @@ import pytest
 from opkit import emulator
 from opkit.cli.vendor import find_real
 from opkit.errors import SetupError
-from opkit.toolchain import CMAKE_DIR, find_home, home_variables
+from opkit.toolchain import CMAKE_DIR, Toolkit, find_compiler, find_home, home_variables
 from opkit.toolchain.driver_arguments import COVERED_LIBRARIES
+from opkit.toolchain.program_start import write_program_start
 
 PROGRAM = """
 #include <cstdio>
@@ -117,3 +120,27 @@ def test_the_cmake_package_names_only_libraries_that_the_driver_covers() -> None
     listed = re.search(r"foreach\(_opkit_name IN ITEMS([^)]*)\)", text)
     assert listed is not None
     assert set(listed[1].split()) <= COVERED_LIBRARIES
+
+
+def test_what_programs_start_with_is_compiled_once_a_user(tmp_path: Path) -> None:
+    installed, copy = Toolkit.installed(), tmp_path / "emulator"
+    for folder in (installed.include_dir, installed.program_start.parent):
+        shutil.copytree(folder, copy / folder.name)
+    toolkit, compiled = replace(installed, include_dir=copy / "include"), []
+
+    def write(name: str) -> bytes:
+        write_program_start(
+            tmp_path / name,
+            toolkit,
+            find_compiler(),
+            cache_dir=tmp_path / "cache",
+            verbose=lambda argv: compiled.append(name),
+        )
+        return (tmp_path / name).read_bytes()
+
+    assert write("first.o") == write("second.o")
+    assert compiled == ["first.o"]
+    with (copy / "include" / "opkit" / "run_options.h").open("a") as header:
+        header.write("// changed\n")
+    write("third.o")
+    assert compiled == ["first.o", "third.o"]
