@@ -16,8 +16,8 @@ from types import CodeType
 import numpy as np
 
 from opkit.schema import AttrValue, OpSpec
-from opkit.testing.cases import Case
-from opkit.testing.numbers import Array
+from opkit.testing.cases import Case, make_inputs
+from opkit.testing.numbers import Array, tensors_of
 from opkit.testing.outcome import Outcome, is_in_range, outcome_of
 from opkit.testing.references import Reference
 
@@ -88,23 +88,52 @@ def _with_flags_flipped(case: Case) -> tuple[Case, ...]:
 
 
 def _with_the_other_sign(case: Case, name: str, reference: Reference) -> Iterator[Case]:
-    """Yield the case with the attribute's negative, where results are straight lines in it.
+    """Yield the case with the attribute's negative, where results are straight lines in it, or
+    where a whole number says how far values move.
 
     A bound, a length or what stands under a root may be meant to be positive, though the golden
-    takes any number; a factor and a summand have both signs.
+    takes any number; a factor, a summand and a way to go have both signs. The numbers of a list
+    change their signs together.
     """
     value = dict(case.attrs)[name]
-    if isinstance(value, str | tuple) or not value:
+    lowest, none = _scaled(value, -1), _scaled(value, 0)
+    if lowest is None or none is None or lowest == value:
         return
-    other = _with_attribute(case, name, -value)
+    other = _with_attribute(case, name, lowest)
     # Of the same name, on which the inputs depend.
     three = (
         outcome_of(reference, replace(_with_attribute(case, name, one), label=other.label))
-        for one in (value, 0 * value, -value)
+        for one in (value, none, lowest)
     )
     ends = [ended for ended in three if ended is not None]
-    if len(ends) == 3 and all(map(_is_middle, *(ended.outputs for ended in ends))):
+    if len(ends) < 3:
+        return
+    is_line = all(map(_is_middle, *(ended.outputs for ended in ends)))
+    if is_line or (isinstance(value, int) and _only_move(other, reference, ends)):
         yield other
+
+
+def _scaled(value: AttrValue, factor: int) -> AttrValue | None:
+    """Return a number, or the numbers of a list, times a factor; None of anything else."""
+    if isinstance(value, tuple):
+        parts = tuple(_scaled(one, factor) for one in value)
+        return None if None in parts else parts  # type: ignore[return-value]
+    return None if isinstance(value, bool | str) else factor * value
+
+
+def _only_move(case: Case, reference: Reference, ends: Sequence[Outcome]) -> bool:
+    """Whether each result is as large as the first input, of the inputs' elements, none more often
+    than there, and zeros."""
+    given = tensors_of(reference.evaluation(make_inputs(case)).inputs)
+    values, counts = np.unique(np.concatenate([a.reshape(-1) for a in given]), return_counts=True)
+
+    def has_moved(output: Array) -> bool:
+        found, often = np.unique(output[output != 0], return_counts=True)
+        if output.shape != given[0].shape or not np.isin(found, values).all():
+            return False
+        return bool((often <= counts[np.searchsorted(values, found)]).all())
+
+    return all(has_moved(output) for ended in ends for output in ended.outputs)
 
 
 def _with_attribute(case: Case, name: str, value: AttrValue) -> Case:

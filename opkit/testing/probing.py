@@ -3,7 +3,8 @@
 Ordinary values are small, finite and never halfway between two numbers: a kernel that computes
 int32 through float, that clamps NaN away or rounds halves the wrong way is right for all of them.
 They are never equal to each other or to a number either, nor far beyond it, and attributes have
-their defaults: so is a kernel that takes < for <=, forgets a bound or an attribute.
+their defaults: so is a kernel that takes < for <=, forgets a bound or an attribute. Nor do they lie
+far from 0 and close to each other, where the mean of squares less the square of the mean is noise.
 Which values an operator takes its golden says: whole numbers grow as far as it computes with them
 and neither its results nor what is computed on the way leave their types.
 """
@@ -32,6 +33,7 @@ from opkit.testing.cases import (
     works_by_row,
 )
 from opkit.testing.numbers import (
+    Array,
     format_numbers,
     is_complex,
     is_float,
@@ -55,14 +57,21 @@ _FEWEST_BITS, _STEP = 5, 3
 _ORDINARY = Source("normal")
 _BITS = "binary"
 """The standard that compares bits."""
+_OFFSET, _SPREAD = 64.0, 0.125
+"""How far from 0 values lie, and from that: in float32 their variance, as the difference of two
+means, is off by percents, as the mean of squared differences by some 1e-5. Exponentials of them
+stay within float32."""
+_SHIFT_INVARIANT = 2.0**-10
+"""Largest difference of results that an offset leaves as they are, of the largest result."""
 _ONE = Source(values=(1.0,))
 
 
 def probing_cases(
     spec: OpSpec, golden: Golden | None, *, seed: int = 0, shape_rule: ShapeRule | None = None
 ) -> tuple[Case, ...]:
-    """Return cases with large whole numbers, with NaN and infinities, with exact halves, with what
-    the golden compares values with, and with another value of each attribute.
+    """Return cases with large whole numbers, with NaN and infinities, with exact halves, with
+    values far from 0, with what the golden compares values with, and with another value of each
+    attribute.
 
     None where nothing says what is right, where the golden refuses such values, and of NaN where
     results are whole numbers, which have none.
@@ -94,6 +103,7 @@ def probing_cases(
         found = (
             _with_nonfinite(base, spec, reference, by_row=by_row),
             _with_ties(base, spec, reference, usual),
+            _with_offset(base, spec, reference),
             _with_large_whole(base, spec, reference, usual),
             with_thresholds(small, usual),
         )
@@ -163,6 +173,36 @@ def _with_ties(case: Case, spec: OpSpec, reference: Reference, usual: Outcome) -
     if narrows:
         found = replace(found, standard=_BITS)
     return found if outcome_of(reference, found) is not None else None
+
+
+def _with_offset(case: Case, spec: OpSpec, reference: Reference) -> Case | None:
+    """Return a case of float32 values far from 0 where the golden's results do not depend on that:
+    a variance, what is normalised, a softmax."""
+    floats = [number for number in _floats(case, spec) if _sources(case)[number] is None]
+    if not floats or case.dtypes[floats[0]].name != "float32":
+        return None
+    if not all(map(is_float, types_of_outputs(case, spec))):
+        return None
+    label = replace(case, distribution="offset", label="").name
+    sources = _sources(case)
+    found, ends = [], []
+    for middle in (0.0, _OFFSET):
+        sources[floats[0]] = Source("uniform", middle - _SPREAD, middle + _SPREAD)
+        # Of one name, on which what is drawn depends.
+        found.append(replace(_with_ordinary(case, "normal", sources), label=label))
+        ends.append(outcome_of(reference, found[-1]))
+    near, far = ends
+    if near is None or far is None or not is_in_range(far, found[-1], spec):
+        return None
+    return found[-1] if any(map(_is_shifted_alike, near.outputs, far.outputs)) else None
+
+
+def _is_shifted_alike(near: Array, far: Array) -> bool:
+    """Whether an output is finite, and what it was before the values were shifted."""
+    if near.shape != far.shape or not (np.isfinite(near).all() and np.isfinite(far).all()):
+        return False
+    largest = float(np.abs(near).max(initial=0.0))
+    return largest > 0 and float(np.abs(far - near).max()) <= _SHIFT_INVARIANT * largest
 
 
 def _with_thresholds(case: Case, spec: OpSpec, reference: Reference, usual: Outcome) -> Case | None:

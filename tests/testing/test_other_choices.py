@@ -65,7 +65,7 @@ def test_an_attribute_gets_another_value_that_shows(
 ) -> None:
     first, *others = cases_for(with_attribute(kind, default), expression)
     assert dict(first.attrs) == {"a": value}
-    if expression not in ("x * a", "x + a"):
+    if expression not in ("x * a", "x + a", "x * a[0] + a[1]", "x * (1 + a[0])"):
         assert others == []
 
 
@@ -77,6 +77,11 @@ def test_an_attribute_gets_another_value_that_shows(
         ("float", 2.0, "x + a"),
         ("float", 0.01, "np.where(x > 0, x, x * a * 100)"),
         ("int", 3, "x * a"),
+        ("float", 0.5, "np.tanh(x * a)"),
+        ("list_float", (1.5, 0.25), "np.where(x > 0, x * a[0], x * a[1])"),
+        ("list_int", (2, 3), "x * a[0] + a[1]"),
+        ("int", 3, "np.roll(x, a)"),
+        ("int", 60, "np.tril(x.reshape(3, -1), a).reshape(x.shape)"),
     ],
 )
 def test_a_factor_gets_its_other_sign(
@@ -86,7 +91,29 @@ def test_a_factor_gets_its_other_sign(
     cases_for: Callable[[OpSpec, str], list[Case]],
 ) -> None:
     found = cases_for(with_attribute(kind, default), expression)
-    assert [dict(case.attrs)["a"] for case in found][1:] == [-default]  # type: ignore[operator]
+    values = [dict(case.attrs)["a"] for case in found]
+    negative = tuple(-v for v in default) if isinstance(default, tuple) else -default  # type: ignore[operator]
+    assert values[1:] == [negative]
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "expression"),
+    [
+        ("list_float", (1.5, 0.25), "x ** 2 * a[0] + a[0] * a[1]"),
+        ("int", 3, "x[..., [a]] + 0 * x"),
+        ("int", 1, "np.where(x > 0, np.abs(x) ** a, x)"),
+    ],
+)
+def test_what_is_no_factor_keeps_its_sign(
+    kind: str,
+    default: AttrValue,
+    expression: str,
+    cases_for: Callable[[OpSpec, str], list[Case]],
+) -> None:
+    found = cases_for(with_attribute(kind, default), expression)
+    for case in found:
+        value = dict(case.attrs)["a"]
+        assert min(value if isinstance(value, tuple) else (value,)) >= 0  # type: ignore[operator]
 
 
 def test_flags_change_together_too(cases_for: Callable[[OpSpec, str], list[Case]]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opkit.schema import OpSpec, TensorSpec
+from opkit.schema import OpSpec, ShapeRule, TensorSpec
 from opkit.testing import Case, Golden, load_golden, make_inputs, run_cases
 from opkit.testing.probing import probing_cases
 
@@ -282,3 +282,64 @@ def test_a_reciprocal_of_nothing_is_no_nothing(probe: Callable[..., dict[str, An
         assert not probe(operator, golden, lambda x: [np.where(x == 0, 0, 1 / (x + safe))])[
             "nonfinite"
         ]
+
+
+NORMS = {
+    "variance": "np.mean((x - np.mean(x, -1, keepdims=True)) ** 2, -1)",
+    "norm": "(x - np.mean(x, -1, keepdims=True)) / np.std(x, -1, keepdims=True)",
+}
+
+
+def _one_pass(x: Array, mean: Callable[[Array], Array]) -> tuple[Array, Array]:
+    centre = mean(x)
+    return centre, mean(x * x) - centre * centre
+
+
+def _two_passes(x: Array, mean: Callable[[Array], Array]) -> tuple[Array, Array]:
+    centre = mean(x)
+    return centre, mean((x - centre) ** 2)
+
+
+def _one_by_one(x: Array) -> Array:
+    return np.cumsum(x, -1, dtype=np.float32)[..., -1:] / np.float32(x.shape[-1])
+
+
+def _in_pairs(x: Array) -> Array:
+    return np.mean(x, -1, dtype=np.float32, keepdims=True)
+
+
+@pytest.mark.parametrize("name", NORMS)
+@pytest.mark.parametrize("mean", [_one_by_one, _in_pairs])
+def test_a_variance_in_one_pass_is_wrong_and_in_two_right(
+    name: str, mean: Callable[[Array], Array], probe: Callable[..., dict[str, Any]]
+) -> None:
+    output = TensorSpec("y", "required", dtypes("float32"), ("ND",), shape=None)
+    if name == "variance":
+        output = dataclasses.replace(
+            output, shape=ShapeRule("reduce", ("x",), {"axis": (-1,), "keepdims": False})
+        )
+    operator = spec([tensor("x", "float32")], output)
+    golden = f"import numpy as np\ndef probe(x):\n    return {NORMS[name]}\n"
+
+    def by(passes: Callable[..., tuple[Array, Array]]) -> Kernel:
+        def kernel(x: Array) -> list[Array]:
+            with np.errstate(all="ignore"):
+                centre, variance = passes(x, mean)
+                found = variance[..., 0] if name == "variance" else (x - centre) / np.sqrt(variance)
+            return [found.astype(np.float32)]
+
+        return kernel
+
+    assert probe(operator, golden, by(_two_passes))["offset"] is True
+    assert probe(operator, golden, by(_one_pass))["offset"] is False
+
+
+@pytest.mark.parametrize(
+    "golden", ["x * x", "np.maximum(x, 0)", "np.mean(x, -1, keepdims=True) * x"]
+)
+def test_what_an_offset_changes_gets_none(
+    golden: str, cases_for: Callable[[OpSpec, str], tuple[Case, ...]]
+) -> None:
+    operator = spec([tensor("x", "float32")], tensor("y", "float32"))
+    found = cases_for(operator, f"import numpy as np\ndef probe(x):\n    return {golden}\n")
+    assert not any(case.name.endswith("offset") for case in found)
