@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from opkit import compiler as oc
+from opkit.chips import find_chip
 from opkit.compiler import TensorSpec as Spec
 from opkit.compiler.codegen.moving import pieces_of
 from opkit.compiler.launch.launches import launches_of
@@ -23,6 +24,23 @@ Run = Callable[..., tuple[np.ndarray, ...]]
 
 def _joined(x: oc.Value, y: oc.Value) -> oc.Value:
     return x.builder.apply("concat", x, y, axis=1)
+
+
+def _interleaved(*parts: oc.Value) -> oc.Value:
+    rows, columns = parts[0].shape
+    wide = [each.reshape(rows, columns, 1) for each in parts]
+    joined = parts[0].builder.apply("concat", *wide, axis=2)
+    return joined.reshape(rows, columns * len(parts))
+
+
+def _repeated(x: oc.Value, times: int) -> oc.Value:
+    shape = (*x.shape, times)
+    wide = x.reshape(*x.shape, 1).apply("broadcast_to", shape=shape)
+    return wide.reshape(*x.shape[:-1], shape[-2] * times)
+
+
+def _twice(x: oc.Value) -> oc.Value:
+    return _repeated(x, 2)
 
 
 CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
@@ -44,6 +62,26 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         (Spec("x", (2, 3, 33, 35), "float32"), Spec("y", (2, 33, 35, 3), "float16")),
     ),
     "every third of a long row": (lambda x: x[1::3], (Spec("x", (20003,), "float16"),)),
+    "neighbours change places": (
+        lambda x: _interleaved(x[:, 1::2], x[:, ::2]),
+        (Spec("x", (37, 66), "float16"),),
+    ),
+    "elements of two tensors and of one twice, in turn": (
+        lambda x, y: (_interleaved(x, y), _interleaved(x, y, x)),
+        (Spec("x", (301, 41), "float32"), Spec("y", (301, 41), "float32")),
+    ),
+    "one in turn with one that all rows share": (
+        lambda x, y: _interleaved(x, y.apply("broadcast_to", shape=(50, 33)), x),
+        (Spec("x", (50, 33), "float16"), Spec("y", (33,), "float16")),
+    ),
+    "each element a few times": (
+        lambda x, y: (_repeated(x, 2), _repeated(x, 7) + 1, _repeated(y, 3)),
+        (Spec("x", (9, 131), "float32"), Spec("y", (40,), "int8")),
+    ),
+    "few columns become rows of one": (
+        lambda x: x.transpose(0, 2, 1),
+        (Spec("x", (5, 3, 1000), "float16"),),
+    ),
     "slices with a step": (lambda x: x[1:50:3, 2:9], (Spec("x", (64, 100), "float16"),)),
     "joined": (_joined, (Spec("x", (64, 100), "float16"), Spec("y", (64, 3), "float16"))),
     "padded": (
@@ -86,6 +124,25 @@ def test_a_transpose_takes_as_many_cores_as_it_is_worth(shape: tuple[int, int], 
     (group,) = kernel.stages.fused.groups
     (launch,) = launches_of(kernel.stages, group, {}, {})
     assert 0 < launch.block_dim <= most
+
+
+@pytest.mark.parametrize(
+    "move",
+    [lambda x: _interleaved(x[:, 1::2], x[:, ::2]), lambda x: _interleaved(x, x), _twice],
+    ids=["neighbours", "pairs", "repeats"],
+)
+def test_elements_in_turn_are_gathered_and_not_copied_one_by_one(
+    move: Callable[[oc.Value], oc.Value],
+) -> None:
+    stages = oc.compile_stages(
+        oc.trace(move, [Spec("x", (64, 256), "float32")]), find_chip("Ascend910B2")
+    )
+    names = [
+        launch.code.name
+        for group in stages.fused.groups
+        for launch in launches_of(stages, group, {}, {})
+    ]
+    assert len(names) == 1 and names[0].startswith("weave_")
 
 
 def test_the_lines_of_a_copy_are_the_programs() -> None:

@@ -12,6 +12,5 @@ def fresh_dynamo() -> Iterator[None]:
     """Forget what was compiled before, and leave nothing behind."""
     torch = pytest.importorskip("torch")
     torch._dynamo.reset()
-    torch.manual_seed(0)
     yield
     torch._dynamo.reset()

@@ -49,3 +49,37 @@ def test_negated_parts_along_any_axis_and_of_whole_numbers_are_torchs() -> None:
     zero = torch.zeros(1, 2, 4)
     (first, *_) = torch.compile(joined, backend=opkit, dynamic=False)(zero, zero, given[2])
     assert torch.signbit(first).equal(torch.signbit(joined(zero, zero, given[2])[0]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_a_rotation_of_neighbours_is_one_kernel_that_gathers(dtype: Any) -> None:
+    def rotate(x: Any, factor: Any) -> Any:
+        turned = torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2)
+        return x * factor + turned * 2.0
+
+    x, factor = torch.randn(3, 5, 48).to(dtype), torch.randn(48).to(dtype)
+    with watching() as graphs:
+        found = torch.compile(rotate, backend=opkit, dynamic=False)(x, factor)
+    limit = {torch.float32: 1e-6, torch.float16: 4e-3}[dtype]
+    torch.testing.assert_close(found, rotate(x, factor), rtol=limit, atol=limit)
+    (segment,) = graphs[0].segments
+    assert any("Gather(" in kernel.source for kernel in segment.plan.kernels)
+    assert len(segment.plan.launches) == 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.bool], ids=str)
+@pytest.mark.parametrize(
+    "at", [slice(0, None, 2), slice(2, None, 3), slice(4, 12, 4), slice(3, 4, 2), slice(1, -1, 2)]
+)
+def test_parts_with_gaps_are_replaced(at: slice, dtype: Any) -> None:
+    def replaced(x: Any, y: Any) -> Any:
+        wide, high = x.clone(), x.clone()
+        wide[:, at], high[at] = y[:, at], y[at]
+        return wide, high
+
+    x, y = (torch.randn(34, 17) * 5).to(dtype), (torch.randn(34, 17) * 5).to(dtype)
+    with watching() as graphs:
+        found = torch.compile(replaced, backend=opkit, dynamic=False)(x, y)
+    for mine, expected in zip(found, replaced(x, y), strict=True):
+        assert torch.equal(mine, expected)
+    assert not [left for left in graphs[0].left if not left.is_view]

@@ -14,7 +14,9 @@ from opkit.graph.backend import opkit, watching  # noqa: E402
 pytestmark = pytest.mark.torch
 
 
-@pytest.mark.parametrize("orders", [(2.0, 1.0), (1.5, 3.0, 4.0), (0.0, math.inf, -math.inf)])
+@pytest.mark.parametrize(
+    "orders", [(2.0, 1.0), (1.5, 3.0, 4.0), (0.0, math.inf, -math.inf), (-1.0, 2.0)]
+)
 def test_norms_of_lists_are_one_launch(orders: tuple[float, ...]) -> None:
     def norms(tensors: Any) -> Any:
         wide = [each.float() for each in tensors]

@@ -47,11 +47,6 @@ def compare(function: Callable[..., Any], *inputs: torch.Tensor) -> None:
         torch.testing.assert_close(mine, other, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
 @pytest.mark.parametrize("dtype", TYPES)
 def test_elements_by_number(dtype: torch.dtype) -> None:
     x, places = torch.randn(3, 5, 7).to(dtype), torch.randint(0, 5, (3, 5, 7))

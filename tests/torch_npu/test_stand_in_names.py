@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,13 +15,6 @@ from opkit.torch_npu.stand_in import torch_npu  # noqa: E402 - needs torch
 from opkit.torch_npu.stand_in.torch_npu.missing import REASONS  # noqa: E402 - needs torch
 
 pytestmark = pytest.mark.torch
-
-
-@pytest.fixture(autouse=True)
-def same_numbers() -> Iterator[None]:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        yield
 
 
 def near(actual: torch.Tensor, expected: torch.Tensor) -> None:

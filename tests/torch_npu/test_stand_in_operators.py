@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from opkit.torch_npu.stand_in import torch_npu  # noqa: E402 - needs torch
-
-
-@pytest.fixture(autouse=True)
-def same_numbers() -> Iterator[None]:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        yield
 
 
 def npu(values: object, dtype: torch.dtype = torch.float32) -> torch.Tensor:

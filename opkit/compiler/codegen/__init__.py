@@ -57,10 +57,13 @@ if TYPE_CHECKING:
         pieces_of,
         turn_of,
         turn_values,
+        weave_of,
+        weave_values,
         write_copy,
         write_count,
         write_lookup,
         write_turn,
+        write_weave,
     )
     from .native import NativeKernel, compile_text, generated_source, without_numbers
     from .products import (
@@ -173,6 +176,8 @@ __all__ = [
     "turn_of",
     "turn_values",
     "vector_kernels",
+    "weave_of",
+    "weave_values",
     "without_numbers",
     "workspaces",
     "write_attention",
@@ -180,6 +185,7 @@ __all__ = [
     "write_count",
     "write_lookup",
     "write_turn",
+    "write_weave",
 ]
 
 __getattr__ = lazy_names(
@@ -238,10 +244,13 @@ __getattr__ = lazy_names(
             "pieces_of",
             "turn_of",
             "turn_values",
+            "weave_of",
+            "weave_values",
             "write_copy",
             "write_count",
             "write_lookup",
             "write_turn",
+            "write_weave",
         ),
         "native": (
             "NativeKernel",

@@ -4,7 +4,7 @@ host's C++."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,10 +31,13 @@ from ..codegen import (
     pieces_of,
     turn_of,
     turn_values,
+    weave_of,
+    weave_values,
     write_copy,
     write_count,
     write_lookup,
     write_turn,
+    write_weave,
 )
 from ..ir import GraphError, Node, Tensor, evaluate, product
 from ..stages import Stages
@@ -166,6 +169,41 @@ def _turned(
     )
 
 
+def _woven(
+    node: Node,
+    operands: Sequence[Operand],
+    result: Operand,
+    pieces: Sequence[Piece],
+    chip: Chip,
+) -> Movement | None:
+    """Return a movement whose result has few elements of each source in turn; None where it is no
+    such one."""
+    size = element_bytes(result.dtype)
+    names = [each.name for each in operands]
+    # What comes of one tensor twice is copied in once.
+    pieces = [
+        replace(piece, source=names.index(names[piece.source]) if piece.source >= 0 else -1)
+        for piece in pieces
+    ]
+    weave = weave_of(pieces, size)
+    if weave is None:
+        return None
+    inputs, strips, width = len(operands), len(weave.strips), len(weave.places)
+
+    def rule(
+        cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]
+    ) -> tuple[Any, Sequence[TilingValue]]:
+        sizes = [extent_of(operand.size) for operand in operands]
+        return weave_values(weave, sizes, extent_of(result.size), size, cores, chip)
+
+    return Movement(
+        f"weave_{inputs}_{strips}_{width}_{size}",
+        lambda name: write_weave(name, inputs, strips, width, size, node.location),
+        (*names, result.name),
+        rule,
+    )
+
+
 def _lookup(
     node: Node, operands: Sequence[Operand], tensors: tuple[str, ...], chip: Chip | None
 ) -> Movement:
@@ -198,9 +236,11 @@ def _copy(
     chip: Chip | None,
 ) -> Movement:
     size = element_bytes(result.dtype)
-    turned = chip and _turned(node, operands[0], result, pieces, chip)
-    if turned:
-        return turned
+    if chip:
+        ordered = _woven(node, operands, result, pieces, chip)
+        ordered = ordered or _turned(node, operands[0], result, pieces, chip)
+        if ordered:
+            return ordered
     try:
         boxes = boxes_of(pieces, size)
         bits = constant_bits(value, result.dtype, size)

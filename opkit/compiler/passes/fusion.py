@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ..ir import Graph, Node, Tensor, charge, same
+from ..ir import Graph, Node, Piece, Tensor, charge, pieces_of, same
 from ..ops import OPERATORS
 from .domain import UnfusableError, Window, domain_of
 from .waiting import are_between, in_running_order, needs
@@ -201,9 +201,29 @@ def _fused(graph: Graph, lasting: frozenset[str], apart: bool) -> FusedGraph:
     groups = []
     for position, index in enumerate(in_running_order(_reads(building, home))):
         kind, nodes, why = building[index]
+        if len(nodes) == 1 and _repeats_elements(graph, nodes[0]):
+            kind = nodes[0].operator
         name = graph.name if len(building) == 1 else f"{graph.name}_{position}"
         groups.append(Group(name, kind, tuple(nodes), why))
     return FusedGraph(graph, tuple(groups))
+
+
+_MOST_REPEATS = 16
+
+
+def _repeats_elements(graph: Graph, node: Node) -> bool:
+    """Return whether each element comes a few times in a row: loops would run over rows of these,
+    a movement gathers long ones."""
+    if node.operator != "broadcast_to" or node.output.dtype in ("bool", "int8", "int64"):
+        return False
+    (source,), shape = graph.inputs_of(node), node.output.shape
+    if not all(isinstance(extent, int) for extent in (*source.shape, *shape)):
+        return False
+    (piece, *_) = pieces_of(node.operator, {}, [source.shape], shape) or [Piece(0, 0, 0, ())]
+    if len(piece.axes) < 2:
+        return False
+    (count, step, _), (repeats, inner_step, _) = piece.axes[-2:]
+    return inner_step == 0 and repeats <= _MOST_REPEATS <= count and step == 1
 
 
 _MOST_READ = 32

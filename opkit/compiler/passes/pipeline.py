@@ -197,7 +197,7 @@ PASSES: tuple[Pass, ...] = (
         lambda graph, _: absorb_transposes(graph),
     ),
     Pass(
-        *("join_slices", "slices put side by side as one kernel's work", ("model",)),
+        *("join_slices", "slices put side by side as one kernel's work", ("model", "program")),
         lambda graph, _: join_slices(graph),
     ),
     Pass(

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from opkit.compiler import AtenCall as Call
-from opkit.compiler import Operand, Refused, Value, fixed_size
+from opkit.compiler import Value, fixed_size
 
 __all__ = ["ROWS", "VIEWS"]
 
 Row = Callable[..., Any]
+
+_SHORT_ROW = 16
+"""Elements: loops over rows of fewer take longer than over joined ones."""
 
 
 def _same(c: Call, x: Value, *_: Any, **__: Any) -> Value:
@@ -108,18 +111,30 @@ def _cat(c: Call, tensors: Sequence[Value], dim: int = 0) -> Value:
     given = [c.typed(x) for x in tensors if x.shape != (0,)]
     if len(given) == 1:
         return given[0]  # type: ignore[return-value]
-    axis = dim % len(c.shape)
-    bare, signs = _signs_of(c, given, axis)
+    return _joined(c, given, dim % len(c.shape))  # type: ignore[arg-type]
+
+
+def _joined(c: Call, parts: Sequence[Value], axis: int) -> Value:
+    bare, signs = _signs_of(c, parts, axis)
     joined = c.apply("concat", *bare, axis=axis)
     if signs is None:
         return joined
-    wide = c.constant(signs.reshape(-1, *(1,) * (len(c.shape) - axis - 1)))
-    return joined * c.typed(wide)
+    behind = joined.ndim - axis - 1
+    if (
+        len(signs) >= _SHORT_ROW
+        or behind
+        or not axis
+        or not isinstance(joined.shape[axis - 1], int)
+    ):
+        return joined * c.typed(c.constant(signs.reshape(-1, *(1,) * behind)))
+    inner = joined.shape[axis - 1]
+    rows = joined.reshape(*joined.shape[: axis - 1], inner * len(signs))
+    return (rows * c.typed(c.constant(np.tile(signs, inner)))).reshape(*joined.shape)
 
 
 def _signs_of(
-    c: Call, parts: Sequence[Operand], axis: int
-) -> tuple[Sequence[Operand], np.ndarray | None]:
+    c: Call, parts: Sequence[Value], axis: int
+) -> tuple[Sequence[Value], np.ndarray | None]:
     """Return what is joined without the negations of some parts, and the sign of each index along
     the axis; None where no part is negated.
 
@@ -127,16 +142,19 @@ def _signs_of(
     sign joins what reads the result, and the kernel that joins cuts its parts itself.
     """
     made = {node.output.name: node for node in c.builder.nodes}
-    bare: list[Operand] = []
+    bare: list[Value] = []
     signs: list[np.ndarray] = []
     for part in parts:
-        assert isinstance(part, Value)
         node = made.get(part.tensor.name)
+        if node is not None and node.operator == "reshape":
+            node = made.get(node.inputs[0])
         is_negated = node is not None and node.operator == "neg" and "float" in part.dtype
         extent = part.shape[axis]
         if not isinstance(extent, int):
             return parts, None
-        bare.append(c.builder.value(node.inputs[0]) if node and is_negated else part)
+        if node and is_negated:
+            part = c.builder.value(node.inputs[0]).reshape(*part.shape)
+        bare.append(part)
         signs.append(np.full(extent, -1.0 if is_negated else 1.0, np.float32))
     is_plain = all(mine is given for mine, given in zip(bare, parts, strict=True))
     return bare, None if is_plain else np.concatenate(signs)
@@ -145,7 +163,7 @@ def _signs_of(
 def _stack(c: Call, tensors: Sequence[Value], dim: int = 0) -> Value:
     axis = dim % len(c.shape)
     wide = [x.reshape(*x.shape[:axis], 1, *x.shape[axis:]) for x in tensors]
-    return c.apply("concat", *wide, axis=axis) if len(wide) > 1 else wide[0]
+    return _joined(c, wide, axis) if len(wide) > 1 else wide[0]
 
 
 def _copied(c: Call, x: Value, source: Value, non_blocking: bool = False) -> Value:
@@ -170,16 +188,43 @@ def _slice_scatter(
     extent = x.shape[axis]
     assert isinstance(extent, int)
     first, stop, _ = slice(start, end).indices(extent)
-    if step != 1:
-        raise Refused("parts with gaps between them have no kernel")
     if first >= stop:
         return x
+    if step != 1:
+        return _scattered_with_gaps(c, x, source, axis, range(first, stop, step))
     parts = [source]
     if first > 0:
         parts.insert(0, _cut(x, axis, 0, first))
     if stop < extent:
         parts.append(_cut(x, axis, stop, extent))
     return c.apply("concat", *parts, axis=axis) if len(parts) > 1 else source
+
+
+def _scattered_with_gaps(c: Call, x: Value, source: Value, axis: int, at: range) -> Value:
+    """Return a tensor with what lies at equal distances along an axis replaced: in each group of so
+    many elements the same one."""
+    extent, step = fixed_size(x.shape[axis]), at.step
+    lead, rest = x.shape[:axis], x.shape[axis + 1 :]
+    count, (before, first) = -(-extent // step), divmod(at.start, step)
+    groups = _padded(x, axis, 0, count * step - extent).reshape(*lead, count, step, *rest)
+    new = _padded(source, axis, before, count - before - len(at)).reshape(*lead, count, 1, *rest)
+    around = (_cut(groups, axis + 1, 0, first), _cut(groups, axis + 1, first + 1, step))
+    parts = [each for each in (around[0], new, around[1]) if each.shape[axis + 1]]
+    put = c.apply("concat", *parts, axis=axis + 1).reshape(*lead, count * step, *rest)
+    put = _cut(put, axis, 0, extent)
+    every = range(first, extent, step)
+    if at == every:
+        return put
+    is_new = np.isin(np.arange(extent), at).astype(np.float32).reshape(-1, *(1,) * len(rest))
+    return c.constant(is_new).apply("not_equal", 0.0).apply("where", put, x)
+
+
+def _padded(x: Value, axis: int, before: int, behind: int) -> Value:
+    if not before and not behind:
+        return x
+    widths = [(0, 0)] * x.ndim
+    widths[axis] = (before, behind)
+    return x.apply("pad", widths=tuple(widths), value=0.0 if "float" in x.dtype else 0)
 
 
 def _select_scatter(c: Call, x: Value, source: Value, dim: int, index: int) -> Value:

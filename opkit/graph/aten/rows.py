@@ -60,6 +60,8 @@ def _norm(
         result = wide.apply("not_equal", 0.0).astype("float32").apply("sum", **fold)
     elif ord == 1:
         result = wide.apply("abs").apply("sum", **fold)
+    elif ord == -1:
+        result = wide.apply("abs").apply("reciprocal").apply("sum", **fold).apply("reciprocal")
     elif ord > 0 and ord * 2 == int(ord * 2) and ord <= LARGEST_POWER:
         size = wide.apply("abs")
         power = c.apply("pow", size, float(ord)).apply("sum", **fold)

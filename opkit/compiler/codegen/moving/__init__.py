@@ -8,6 +8,7 @@ from .counting import count_values, write_count
 from .lookup import lookup_values, write_lookup
 from .text import write_copy
 from .turning import turn_of, turn_values, write_turn
+from .weaving import weave_of, weave_values, write_weave
 
 __all__ = [
     "MOST_OUTER",
@@ -21,8 +22,11 @@ __all__ = [
     "pieces_of",
     "turn_of",
     "turn_values",
+    "weave_of",
+    "weave_values",
     "write_copy",
     "write_count",
     "write_lookup",
     "write_turn",
+    "write_weave",
 ]

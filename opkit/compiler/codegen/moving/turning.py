@@ -14,32 +14,30 @@ from ..core_count import PARTIAL_CYCLES, fair_cores
 from ..kernel_class import KernelClass, TilingValue, class_of, struct_of
 from ..text import Text
 from .boxes import MOST_OUTER
+from .tiles import (
+    BUFFER_BYTES,
+    COPY_ROWS,
+    FEW,
+    LONGEST_STEP_BYTES,
+    MOST_PLACES,
+    PICKED_CYCLES,
+    TYPES,
+)
 
 __all__ = ["Turn", "turn_of", "turn_values", "write_turn"]
 
-_BUFFER_BYTES = 32768
 _SIDE = 16
 """Rows that TransDataTo5HD turns at once."""
-_TYPES = {2: "uint16_t", 4: "uint32_t"}
-_LONGEST_STEP_BYTES = 512
-"""From one picked element to the next: copying what lies in between costs less than a copy for
-each."""
-_FEW = 16
-"""Rows of fewer elements do not fill the blocks that are turned."""
-_MOST_PLACES = 4096
-"""Elements that are picked at once: their places lie in the core."""
 _MOST_ROWS = 255
 _FEW_PLACES = 256
 _SHORT_BYTES = 128
 """Rows of less, and fewer elements, are not worth another core."""
 _TURNED_CYCLES = 1 / 32
-_PICKED_CYCLES = 3 / 16
 """Vector unit's cycles for one element."""
 
 
-Way: TypeAlias = Literal["turn", "pick", "weave"]
-"""Rows become columns; rows have each so-many-th element of a row, or of one that they share; few
-rows become one, an element of each in turn."""
+Way: TypeAlias = Literal["turn", "pick"]
+"""Rows become columns; rows have each so-many-th element of a row, or of one that they share."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class Turn:
 
 def turn_of(pieces: Sequence[Piece], size_bytes: int) -> Turn | None:
     """Return a movement as tiles to be turned or picked; None where it is no such one."""
-    if len(pieces) != 1 or size_bytes not in _TYPES or pieces[0].source < 0:
+    if len(pieces) != 1 or size_bytes not in TYPES or pieces[0].source < 0:
         return None
     (piece,) = pieces
     numbers = (piece.source_offset, piece.target_offset, *(n for axis in piece.axes for n in axis))
@@ -80,14 +78,14 @@ def turn_of(pieces: Sequence[Piece], size_bytes: int) -> Turn | None:
     down = next((at for at, axis in enumerate(axes) if axis[1] == 1), None)
     way: Way = "pick"
     rows = (1, 0, 0)
-    is_close = step * size_bytes <= _LONGEST_STEP_BYTES
+    is_close = step * size_bytes <= LONGEST_STEP_BYTES
     if down is not None:
         rows = axes.pop(down)
         if rows[0] > step:
             # Rows of windows overlap.
             return None
-        if rows[0] >= _FEW or not is_close:
-            way = "weave" if columns < _FEW and rows[2] == columns else "turn"
+        if rows[0] >= FEW or not is_close:
+            way = "turn"
     elif not is_close:
         return None
     elif (longest := _longest(axes, columns, step)) is not None:
@@ -117,11 +115,11 @@ def turn_values(
     (columns, step), rows = turn.columns, turn.rows[0]
     is_shared = turn.way == "pick" and turn.rows[1] == 1
     # Rows that are no whole blocks of the core's memory take longer.
-    is_partial = turn.way != "weave" and columns * size_bytes % DATA_BLOCK_BYTES
+    is_partial = columns * size_bytes % DATA_BLOCK_BYTES
     slow = PARTIAL_CYCLES / columns if is_partial else 0
     worth: int = fair_cores(
         *(chip, turn.count(), cores),
-        vector_cycles=max(slow, _TURNED_CYCLES if turn.way == "turn" else _PICKED_CYCLES),
+        vector_cycles=max(slow, _TURNED_CYCLES if turn.way == "turn" else PICKED_CYCLES),
         read_bytes=size_bytes * (step // rows if is_shared else step if turn.way == "pick" else 1),
         written_bytes=size_bytes,
     )
@@ -166,8 +164,6 @@ def _pitches(turn: Turn, across: int, down: int, size_bytes: int) -> tuple[int, 
             read = -(-((across - 1) * turn.columns[1] + 1) // block)
         return read * block, -(-across // block) * block
     read = -(-down // block)
-    if turn.way == "weave":
-        return read * block, -(-down * across // block) * block
     written = -(-across // _SIDE) * _SIDE // block
     return (read | 1) * block, (written | 1) * block
 
@@ -178,8 +174,6 @@ def _elements(turn: Turn, across: int, down: int, size_bytes: int) -> int:
     in_pitch, out_pitch = _pitches(turn, across, down, size_bytes)
     if turn.way == "pick":
         return max(in_pitch * (1 if turn.rows[1] == 1 else down), down * out_pitch)
-    if turn.way == "weave":
-        return max(across * in_pitch, out_pitch)
     return max(across * in_pitch, -(-down // block) * block * out_pitch)
 
 
@@ -190,18 +184,15 @@ def _tile(turn: Turn, size_bytes: int, cores: int) -> tuple[int, int]:
     columns, rows = turn.columns[0], turn.rows[0]
     outer = turn.count() // (columns * rows)
     is_shared = turn.way == "pick" and turn.rows[1] == 1
-    across, down = min(columns, _MOST_PLACES), min(rows, _MOST_ROWS)
+    across, down = min(columns, MOST_PLACES), min(rows, _MOST_ROWS)
     steps, few = (down if is_shared else 1, block), (down if is_shared else 1, _FEW_PLACES)
-    if turn.way == "weave":
-        down = min(rows, _MOST_PLACES // columns)
-        steps, few = (block, columns), (_FEW_PLACES // columns, columns)
-    elif turn.way == "turn":
+    if turn.way == "turn":
         across, down = -(-columns // _SIDE) * _SIDE, -(-rows // block) * block
         steps, few = (block, _SIDE), (_SHORT_BYTES // size_bytes,) * 2
 
     def fits() -> bool:
         units = -(-columns // across) * -(-rows // down) * outer
-        is_small = _elements(turn, across, down, size_bytes) * size_bytes <= _BUFFER_BYTES
+        is_small = _elements(turn, across, down, size_bytes) * size_bytes <= BUFFER_BYTES
         return is_small and (units >= cores or (down <= few[0] and across <= few[1]))
 
     while not fits():
@@ -224,7 +215,7 @@ def write_turn(
 ) -> KernelClass:
     """Return a kernel that moves tiles of two axes within four more, as the user's line asks
     for."""
-    kind = _TYPES[size_bytes]
+    kind = TYPES[size_bytes]
     block = DATA_BLOCK_BYTES // size_bytes
     struct_name, class_name = struct_of(name), class_of(name)
     declaration = Text()
@@ -258,7 +249,7 @@ def write_turn(
         .replace("CLASS", class_name)
         .replace("STRUCT", struct_name)
         .replace("BLOCK", str(block))
-        for part in (_HEAD, {"turn": _TURN, "pick": _PICK, "weave": _WEAVE}[way], _TAIL)
+        for part in (_HEAD, COPY_ROWS, {"turn": _TURN, "pick": _PICK}[way], _TAIL)
         for line in part.strip().splitlines()
     )
     out.mark(location, "DataCopyPad(")
@@ -277,8 +268,8 @@ first = block * tiling.perBlock + (block < tiling.extra ? block : tiling.extra);
 last = first + tiling.perBlock + (block < tiling.extra ? 1 : 0);
 input.SetGlobalBuffer(reinterpret_cast<__gm__ TYPE*>(x), tiling.inputSize);
 output.SetGlobalBuffer(reinterpret_cast<__gm__ TYPE*>(y), tiling.outputSize);
-pipe.InitBuffer(queueIn, 2, {_BUFFER_BYTES});
-pipe.InitBuffer(queueOut, 2, {_BUFFER_BYTES});
+pipe.InitBuffer(queueIn, 2, {BUFFER_BYTES});
+pipe.InitBuffer(queueOut, 2, {BUFFER_BYTES});
 Begin();
 }}
 
@@ -306,39 +297,12 @@ Store(target, columns, rows);
 }}
 
 private:
-__aicore__ inline int64_t Less(int64_t a, int64_t b) {{ return a < b ? a : b; }}
-
-__aicore__ inline uint32_t Blocks(int64_t elements)
-{{
-return static_cast<uint32_t>((elements + BLOCK - 1) / BLOCK);
-}}
-
-// Copies rows that lie `step` elements apart. Whole blocks take less than a part of one: what
-// comes behind a row's end in memory comes along.
-__aicore__ inline void CopyRows(int64_t source, int64_t rows, int64_t length, int64_t step)
+// Copies rows that lie `step` elements apart.
+__aicore__ inline void CopyTile(int64_t source, int64_t rows, int64_t length, int64_t step)
 {{
 LocalTensor<TYPE> tile = queueIn.AllocTensor<TYPE>();
-const int64_t whole = static_cast<int64_t>(Blocks(length)) * BLOCK;
-int64_t most = source + whole > tiling.inputSize ? 0 : rows;
-if (most > 1 && source + (rows - 1) * step + whole > tiling.inputSize) {{
-most = (tiling.inputSize - whole - source) / step + 1;
-}}
-if (most > 0) {{
-CopyPart(tile, source, most, whole <= step ? whole : length, step);
-}}
-if (most < rows) {{
-CopyPart(tile[most * tiling.inPitch], source + most * step, rows - most, length, step);
-}}
+CopyRows(tile, input, tiling.inputSize, source, rows, length, step, tiling.inPitch);
 queueIn.EnQue(tile);
-}}
-
-__aicore__ inline void CopyPart(const LocalTensor<TYPE>& tile, int64_t source, int64_t rows, int64_t length, int64_t step)
-{{
-const uint32_t bytes = static_cast<uint32_t>(length * sizeof(TYPE));
-const uint32_t gap = rows > 1 ? static_cast<uint32_t>((step - length) * sizeof(TYPE)) : 0;
-const uint32_t skip = static_cast<uint32_t>(tiling.inPitch / BLOCK) - Blocks(length);
-DataCopyPad(tile, input[source], DataCopyExtParams{{static_cast<uint16_t>(rows), bytes, gap, skip, 0}},
-            DataCopyPadExtParams<TYPE>());
 }}
 
 // Rows of the result, which may be one.
@@ -360,7 +324,7 @@ __aicore__ inline void Begin()
 LocalTensor<TYPE> tiles[2];
 for (uint32_t index = 0; index < 2; ++index) {{
 tiles[index] = queueIn.AllocTensor<TYPE>();
-Duplicate(tiles[index], static_cast<TYPE>(0), {_BUFFER_BYTES} / sizeof(TYPE));
+Duplicate(tiles[index], static_cast<TYPE>(0), {BUFFER_BYTES} / sizeof(TYPE));
 }}
 for (uint32_t index = 0; index < 2; ++index) {{
 queueIn.FreeTensor(tiles[index]);
@@ -369,7 +333,7 @@ queueIn.FreeTensor(tiles[index]);
 
 __aicore__ inline void CopyIn(int64_t source, int64_t columns, int64_t rows)
 {{
-CopyRows(source, columns, rows, tiling.columnStep);
+CopyTile(source, columns, rows, tiling.columnStep);
 }}
 
 // {_SIDE} rows of the source at once; a block of each holds as many columns as elements.
@@ -400,7 +364,7 @@ _PLACES = f"""
 
 __aicore__ inline void Begin()
 {{
-pipe.InitBuffer(placeBuffer, {_MOST_PLACES} * sizeof(int32_t));
+pipe.InitBuffer(placeBuffer, {MOST_PLACES} * sizeof(int32_t));
 LocalTensor<int32_t> found = placeBuffer.Get<int32_t>();
 MakePlaces(found);
 PipeBarrier<PIPE_V>();
@@ -432,9 +396,9 @@ __aicore__ inline void CopyIn(int64_t source, int64_t columns, int64_t rows)
 {
 const int64_t length = (columns - 1) * tiling.columnStep + 1;
 if (tiling.sourceRow == 1) {
-CopyRows(source, 1, length + rows - 1, 0);
+CopyTile(source, 1, length + rows - 1, 0);
 } else {
-CopyRows(source, rows, length, tiling.sourceRow);
+CopyTile(source, rows, length, tiling.sourceRow);
 }
 }
 
@@ -452,58 +416,6 @@ queueOut.EnQue(to);
 }
 """
     + _STORE
-)
-_WEAVE = (
-    _PLACES
-    + f"""
-
-// Element i of a tile is number i / columns of row i % columns.
-__aicore__ inline void MakePlaces(const LocalTensor<int32_t>& found)
-{{
-TBuf<QuePosition::VECCALC> rowBuffer;
-pipe.InitBuffer(rowBuffer, {_MOST_PLACES} * sizeof(float));
-LocalTensor<float> index = found.ReinterpretCast<float>();
-LocalTensor<float> row = rowBuffer.Get<float>();
-const int32_t count = static_cast<int32_t>(tiling.columnTile * tiling.rowTile);
-CreateVecIndex(index, 0.0f, count);
-PipeBarrier<PIPE_V>();
-Adds(row, index, 0.5f, count);
-PipeBarrier<PIPE_V>();
-Muls(row, row, 1.0f / static_cast<float>(tiling.columns), count);
-PipeBarrier<PIPE_V>();
-Cast(row.ReinterpretCast<int32_t>(), row, RoundMode::CAST_FLOOR, count);
-PipeBarrier<PIPE_V>();
-Cast(row, row.ReinterpretCast<int32_t>(), RoundMode::CAST_NONE, count);
-PipeBarrier<PIPE_V>();
-Muls(row, row, static_cast<float>(1 - tiling.columns * tiling.inPitch), count);
-Muls(index, index, static_cast<float>(tiling.inPitch), count);
-PipeBarrier<PIPE_V>();
-Add(index, index, row, count);
-PipeBarrier<PIPE_V>();
-Muls(index, index, static_cast<float>(sizeof(TYPE)), count);
-PipeBarrier<PIPE_V>();
-Cast(found, index, RoundMode::CAST_ROUND, count);
-}}
-
-__aicore__ inline void CopyIn(int64_t source, int64_t columns, int64_t rows)
-{{
-CopyRows(source, columns, rows, tiling.columnStep);
-}}
-
-__aicore__ inline void Compute(int64_t columns, int64_t rows)
-{{
-LocalTensor<TYPE> from = queueIn.DeQue<TYPE>();
-LocalTensor<TYPE> to = queueOut.AllocTensor<TYPE>();
-Gather(to, from, places, 0, static_cast<uint32_t>(columns * rows));
-queueIn.FreeTensor(from);
-queueOut.EnQue(to);
-}}
-
-__aicore__ inline void Store(int64_t target, int64_t columns, int64_t rows)
-{{
-CopyOut(target, columns * rows, 1);
-}}
-"""
 )
 _TAIL = """
 

@@ -1,0 +1,63 @@
+"""What the kernels share that order elements in a core's tiles."""
+
+from __future__ import annotations
+
+__all__ = [
+    "BUFFER_BYTES",
+    "COPY_ROWS",
+    "FEW",
+    "LONGEST_STEP_BYTES",
+    "MOST_PLACES",
+    "PICKED_CYCLES",
+    "TYPES",
+]
+
+BUFFER_BYTES = 32768
+TYPES = {2: "uint16_t", 4: "uint32_t"}
+"""Types that stand for elements, by bytes."""
+LONGEST_STEP_BYTES = 512
+"""From one picked element to the next: copying what lies in between costs less than a copy for
+each."""
+FEW = 16
+"""Rows of fewer elements do not fill the blocks that are turned."""
+MOST_PLACES = 4096
+"""Elements that are picked at once: their places lie in the core."""
+PICKED_CYCLES = 3 / 16
+"""Vector unit's cycles for one element that is picked."""
+
+COPY_ROWS = """
+__aicore__ inline int64_t Less(int64_t a, int64_t b) { return a < b ? a : b; }
+
+__aicore__ inline uint32_t Blocks(int64_t elements)
+{
+return static_cast<uint32_t>((elements + BLOCK - 1) / BLOCK);
+}
+
+// Copies rows that lie `step` elements apart to rows `pitch` apart. Whole blocks take less than a part of one: what
+// comes behind a row's end in memory comes along.
+__aicore__ inline void CopyRows(const LocalTensor<TYPE>& tile, const GlobalTensor<TYPE>& from, int64_t size, int64_t source,
+                                int64_t rows, int64_t length, int64_t step, int64_t pitch)
+{
+const int64_t whole = static_cast<int64_t>(Blocks(length)) * BLOCK;
+int64_t most = source + whole > size ? 0 : rows;
+if (most > 1 && source + (rows - 1) * step + whole > size) {
+most = (size - whole - source) / step + 1;
+}
+if (most > 0) {
+CopyPart(tile, from[source], most, whole <= step || most == 1 ? whole : length, step, pitch);
+}
+if (most < rows) {
+CopyPart(tile[most * pitch], from[source + most * step], rows - most, length, step, pitch);
+}
+}
+
+__aicore__ inline void CopyPart(const LocalTensor<TYPE>& tile, const GlobalTensor<TYPE>& from, int64_t rows, int64_t length,
+                                int64_t step, int64_t pitch)
+{
+const uint32_t bytes = static_cast<uint32_t>(length * sizeof(TYPE));
+const uint32_t gap = rows > 1 ? static_cast<uint32_t>((step - length) * sizeof(TYPE)) : 0;
+const uint32_t skip = static_cast<uint32_t>(pitch / BLOCK) - Blocks(length);
+DataCopyPad(tile, from, DataCopyExtParams{static_cast<uint16_t>(rows), bytes, gap, skip, 0}, DataCopyPadExtParams<TYPE>());
+}
+"""
+"""Functions of a kernel's class, of elements of TYPE, BLOCK of them a block of 32 bytes."""

@@ -1,0 +1,437 @@
+"""The kernel for movements whose result has an element of each of a few rows in turn: stacks along
+the last axis, repeated elements, neighbours that change places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from opkit.chips import DATA_BLOCK_BYTES, Chip
+
+from ...ir import Location, Piece
+from ..core_count import fair_cores
+from ..kernel_class import KernelClass, TilingValue, class_of, struct_of
+from ..text import Text
+from .boxes import MOST_OUTER
+from .tiles import (
+    BUFFER_BYTES,
+    COPY_ROWS,
+    FEW,
+    LONGEST_STEP_BYTES,
+    MOST_PLACES,
+    PICKED_CYCLES,
+    TYPES,
+)
+
+__all__ = ["Weave", "weave_of", "weave_values", "write_weave"]
+
+_MOST_WIDTH = 16
+_FEW_PLACES = 256
+"""A tile of fewer elements is not worth another core."""
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One of the elements that lie together in the result, of all of them."""
+
+    source: int
+    offset: int
+    outer: tuple[int, ...]
+    """Elements from one to the next along the outer axes of the source."""
+
+
+@dataclass(frozen=True)
+class _Strip:
+    """Rows of one source that are copied in together."""
+
+    source: int
+    offset: int
+    rows: int
+    row_step: int
+    outer: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Weave:
+    """A movement whose result has groups of a few elements, counted in elements."""
+
+    count: int
+    """Groups that follow each other."""
+    step: int
+    """Elements from one group to the next in the sources."""
+    strips: tuple[_Strip, ...]
+    places: tuple[tuple[int, int], ...]
+    """For each element of a group: the row of a tile, counted through the strips, and the elements
+    before it in there."""
+    outer: tuple[tuple[int, int], ...]
+    """Extents, and steps in the result."""
+    target: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows a tile has."""
+        return sum(strip.rows for strip in self.strips)
+
+    def elements(self) -> int:
+        """Return how many elements are moved."""
+        found = self.count * len(self.places)
+        for extent, _ in self.outer:
+            found *= extent
+        return found
+
+
+def weave_of(pieces: Sequence[Piece], size_bytes: int) -> Weave | None:
+    """Return a movement as groups of a few elements; None where it is no such one."""
+    numbers = (
+        number
+        for piece in pieces
+        for number in (piece.source_offset, piece.target_offset, *sum(piece.axes, ()))
+    )
+    if size_bytes not in TYPES or not all(isinstance(number, int) for number in numbers):
+        return None
+    columns: dict[int, _Column] = {}
+    shapes = set()
+    for piece in pieces:
+        if piece.source < 0:
+            return None
+        axes = list(piece.axes)
+        extent, apart = next(((n, step) for n, step, to in axes if to == 1), (1, 0))
+        axes = [axis for axis in axes if axis[2] != 1]
+        if not axes or extent > _MOST_WIDTH:
+            return None
+        count, step, width = axes.pop(min(range(len(axes)), key=lambda at: axes[at][2]))
+        shapes.add((count, step, width, tuple((n, to) for n, _, to in axes)))
+        outer = tuple(from_ for _, from_, _ in axes)
+        for at in range(extent):
+            offset = piece.source_offset + at * apart
+            columns[piece.target_offset + at] = _Column(piece.source, offset, outer)
+    target = min(columns, default=0)
+    if len(shapes) != 1 or sorted(columns) != list(range(target, target + len(columns))):
+        return None
+    ((count, step, width, around),) = shapes
+    if not 2 <= width == len(columns) <= _MOST_WIDTH or len(around) > MOST_OUTER:
+        return None
+    if count < FEW or not 1 <= step <= LONGEST_STEP_BYTES // size_bytes:
+        return None
+    strips, places = _strips([columns[at] for at in sorted(columns)], count, step)
+    return Weave(count, step, strips, places, around, target)
+
+
+def _strips(
+    columns: Sequence[_Column], count: int, step: int
+) -> tuple[tuple[_Strip, ...], tuple[tuple[int, int], ...]]:
+    """Return what is copied in, and where in there the columns lie."""
+    strips: list[_Strip] = []
+    found: dict[_Column, tuple[int, int]] = {}
+    rows = begin = 0
+    for column in sorted(set(columns), key=lambda each: (each.source, each.outer, each.offset)):
+        last = strips[-1] if strips else None
+        if last and (last.source, last.outer) == (column.source, column.outer):
+            if column.offset - begin < step:
+                found[column] = (rows - 1, column.offset - begin)
+                continue
+            apart = column.offset - begin
+            if apart >= (count + 1) * step and last.row_step in (0, apart):
+                strips[-1] = _Strip(last.source, last.offset, last.rows + 1, apart, last.outer)
+                found[column], begin, rows = (rows, 0), column.offset, rows + 1
+                continue
+        strips.append(_Strip(column.source, column.offset, 1, 0, column.outer))
+        found[column], begin, rows = (rows, 0), column.offset, rows + 1
+    return tuple(strips), tuple(found[column] for column in columns)
+
+
+def weave_values(
+    weave: Weave, inputs: Sequence[int], output: int, size_bytes: int, cores: int, chip: Chip
+) -> tuple[int, list[TilingValue]]:
+    """Return the cores and the tiling data of a launch.
+
+    Args:
+        inputs: elements of each.
+        output: elements of the result.
+        size_bytes: Bytes per element.
+        cores: that the chip has.
+    """
+    worth: int = fair_cores(
+        *(chip, weave.elements(), cores),
+        vector_cycles=PICKED_CYCLES,
+        read_bytes=-(-size_bytes * weave.step * weave.rows // len(weave.places)),
+        written_bytes=size_bytes,
+    )
+    tile, pitch = _tile(weave, size_bytes, worth)
+    units = -(-weave.count // tile)
+    for extent, _ in weave.outer:
+        units *= extent
+    # No more cores than take the time of the one with the most units.
+    used = -(-units // -(-units // min(worth, units)))
+    missing = MOST_OUTER - len(weave.outer)
+    values = {
+        "perBlock": units // used,
+        "extra": units % used,
+        "target": weave.target,
+        "count": weave.count,
+        "step": weave.step,
+        "tile": tile,
+        "pitch": pitch,
+        "span": max(shift for _, shift in weave.places),
+        "outputSize": output,
+    }
+    for at, (extent, to) in enumerate([(1, 0)] * missing + list(weave.outer)):
+        values |= {f"extents[{at}]": extent, f"targetSteps[{at}]": to}
+    values |= {f"inputSizes[{at}]": size for at, size in enumerate(inputs)}
+    for at, strip in enumerate(weave.strips):
+        values |= {
+            f"strips[{at}].source": strip.source,
+            f"strips[{at}].offset": strip.offset,
+            f"strips[{at}].rows": strip.rows,
+            f"strips[{at}].rowStep": strip.row_step,
+        }
+        for axis, from_ in enumerate([0] * missing + list(strip.outer)):
+            values[f"strips[{at}].steps[{axis}]"] = from_
+    places = [(row * pitch + shift) * size_bytes for row, shift in weave.places]
+    values |= {f"places[{at}]": place for at, place in enumerate(places)}
+    names = _members(len(inputs), len(weave.strips), len(places))
+    return used, [TilingValue(name, "int64_t", values[name]) for name in names]
+
+
+def _members(inputs: int, strips: int, width: int) -> list[str]:
+    """Return the tiling data's members, in order."""
+    return [
+        *("perBlock", "extra", "target", "count", "step", "tile", "pitch", "span", "outputSize"),
+        *(f"extents[{at}]" for at in range(MOST_OUTER)),
+        *(f"targetSteps[{at}]" for at in range(MOST_OUTER)),
+        *(f"inputSizes[{at}]" for at in range(inputs)),
+        *(
+            f"strips[{at}].{name}"
+            for at in range(strips)
+            for name in (
+                *("source", "offset", "rows", "rowStep"),
+                *(f"steps[{axis}]" for axis in range(MOST_OUTER)),
+            )
+        ),
+        *(f"places[{at}]" for at in range(width)),
+    ]
+
+
+def _tile(weave: Weave, size_bytes: int, cores: int) -> tuple[int, int]:
+    """Return the groups of a tile, as many as fit but some for each core, and the elements from row
+    to row in there."""
+    block = DATA_BLOCK_BYTES // size_bytes
+    width, span = len(weave.places), max(shift for _, shift in weave.places)
+    outer = weave.elements() // (weave.count * width)
+    tile = min(weave.count, MOST_PLACES // width)
+
+    def pitch_of(tile: int) -> int:
+        return -(-((tile - 1) * weave.step + 1 + span) // block) * block
+
+    while tile > block:
+        is_small = weave.rows * pitch_of(tile) * size_bytes <= BUFFER_BYTES
+        units = -(-weave.count // tile) * outer
+        if is_small and (units >= cores or tile * width <= _FEW_PLACES):
+            break
+        tile = max(block, min(tile - block, tile * 3 // 4 // block * block))
+    return tile, pitch_of(tile)
+
+
+def write_weave(
+    name: str,
+    inputs: int,
+    strips: int,
+    width: int,
+    size_bytes: int,
+    location: Location | None = None,
+) -> KernelClass:
+    """Return a kernel whose result has groups of `width` elements from `strips` stretches of
+    `inputs` tensors, as the user's line asks for."""
+    struct_name, class_name = struct_of(name), class_of(name)
+    strip = struct_name.removesuffix("Tiling") + "Strip"
+    declaration = Text()
+    declaration.all(
+        [
+            f"struct {strip} {{",
+            "int64_t source;  // which input",
+            "int64_t offset;  // where it begins",
+            "int64_t rows;",
+            "int64_t rowStep;  // elements from row to row",
+            f"int64_t steps[{MOST_OUTER}];",
+            "};",
+            "",
+            f"struct {struct_name} {{",
+            "int64_t perBlock;  // tiles of every core",
+            "int64_t extra;  // the first cores take one more",
+            "int64_t target;  // where it begins",
+            "int64_t count;  // groups of elements that lie together in the result",
+            "int64_t step;  // from one to the next in the inputs",
+            "int64_t tile;  // groups of a tile",
+            "int64_t pitch;  // elements from row to row of a tile",
+            "int64_t span;  // elements of a row behind those of its last group",
+            "int64_t outputSize;",
+            f"int64_t extents[{MOST_OUTER}];",
+            f"int64_t targetSteps[{MOST_OUTER}];",
+            f"int64_t inputSizes[{inputs}];",
+            f"{strip} strips[{strips}];",
+            f"int64_t places[{width}];  // bytes before each element of the first group",
+            "};",
+        ]
+    )
+    words = {
+        "TYPE": TYPES[size_bytes],
+        "CLASS": class_name,
+        "STRUCT": struct_name,
+        "BLOCK": str(DATA_BLOCK_BYTES // size_bytes),
+        "STRIPS": str(strips),
+        "WIDTH": str(width),
+        "INPUTS": str(inputs),
+        "PARAMETERS": "".join(f"GM_ADDR x{index}, " for index in range(inputs)),
+    }
+    out = Text()
+    for line in _KERNEL.strip().splitlines():
+        if line == "SOURCES":
+            for index in range(inputs):
+                address = f"reinterpret_cast<__gm__ {words['TYPE']}*>(x{index})"
+                out(f"inputs[{index}].SetGlobalBuffer({address}, tiling.inputSizes[{index}]);")
+            continue
+        for word, text in words.items():
+            line = line.replace(word, text)
+        out(line)
+    out.mark(location, "DataCopyPad(")
+    names = (*(f"x{index}" for index in range(inputs)), "y")
+    return KernelClass(name, class_name, struct_name, declaration, out, names)
+
+
+_KERNEL = f"""
+// A tile is copied in by rows of the inputs, gathered to groups of elements, and copied out as one row.
+class CLASS {{
+public:
+__aicore__ inline void Init(PARAMETERSGM_ADDR y, const STRUCT& given)
+{{
+tiling = given;
+const int64_t block = GetBlockIdx();
+first = block * tiling.perBlock + (block < tiling.extra ? block : tiling.extra);
+last = first + tiling.perBlock + (block < tiling.extra ? 1 : 0);
+SOURCES
+output.SetGlobalBuffer(reinterpret_cast<__gm__ TYPE*>(y), tiling.outputSize);
+pipe.InitBuffer(queueIn, 2, {BUFFER_BYTES});
+pipe.InitBuffer(queueOut, 2, {BUFFER_BYTES});
+pipe.InitBuffer(placeBuffer, {MOST_PLACES} * sizeof(int32_t));
+pipe.InitBuffer(groupBuffer, {MOST_PLACES} * sizeof(float));
+pipe.InitBuffer(shiftBuffer, {MOST_PLACES} * sizeof(float));
+pipe.InitBuffer(tableBuffer, {_MOST_WIDTH} * sizeof(float));
+MakePlaces();
+}}
+
+__aicore__ inline void Process()
+{{
+const int64_t along = (tiling.count + tiling.tile - 1) / tiling.tile;
+for (int64_t unit = first; unit < last; ++unit) {{
+const int64_t group = unit % along * tiling.tile;
+const int64_t groups = Less(tiling.count - group, tiling.tile);
+int64_t sources[STRIPS];
+for (int32_t strip = 0; strip < STRIPS; ++strip) {{
+sources[strip] = tiling.strips[strip].offset + group * tiling.step;
+}}
+int64_t target = tiling.target + group * WIDTH;
+int64_t rest = unit / along;
+for (int32_t axis = {MOST_OUTER - 1}; axis >= 0; --axis) {{
+const int64_t index = rest % tiling.extents[axis];
+rest /= tiling.extents[axis];
+target += index * tiling.targetSteps[axis];
+for (int32_t strip = 0; strip < STRIPS; ++strip) {{
+sources[strip] += index * tiling.strips[strip].steps[axis];
+}}
+}}
+CopyIn(sources, groups);
+Compute(groups);
+CopyOut(target, groups * WIDTH);
+}}
+}}
+
+private:
+// Where in a tile each element of the result lies: that of its group's number in the first group, and the groups before.
+__aicore__ inline void MakePlaces()
+{{
+LocalTensor<int32_t> found = placeBuffer.Get<int32_t>();
+LocalTensor<float> index = found.ReinterpretCast<float>();
+LocalTensor<float> group = groupBuffer.Get<float>();
+LocalTensor<float> shift = shiftBuffer.Get<float>();
+LocalTensor<float> table = tableBuffer.Get<float>();
+for (uint32_t element = 0; element < WIDTH; ++element) {{
+table.SetValue(element, static_cast<float>(tiling.places[element]));
+}}
+const int32_t id = static_cast<int32_t>(pipe.FetchEventID(HardEvent::S_V));
+SetFlag<HardEvent::S_V>(id);
+WaitFlag<HardEvent::S_V>(id);
+const int32_t elements = static_cast<int32_t>(tiling.tile * WIDTH);
+CreateVecIndex(index, 0.0f, elements);
+PipeBarrier<PIPE_V>();
+Adds(group, index, 0.5f, elements);
+PipeBarrier<PIPE_V>();
+Muls(group, group, 1.0f / WIDTH, elements);
+PipeBarrier<PIPE_V>();
+Cast(group.ReinterpretCast<int32_t>(), group, RoundMode::CAST_FLOOR, elements);
+PipeBarrier<PIPE_V>();
+Cast(group, group.ReinterpretCast<int32_t>(), RoundMode::CAST_NONE, elements);
+PipeBarrier<PIPE_V>();
+Axpy(index, group, -1.0f * WIDTH, elements);
+PipeBarrier<PIPE_V>();
+Muls(index, index, static_cast<float>(sizeof(float)), elements);
+PipeBarrier<PIPE_V>();
+Cast(found, index, RoundMode::CAST_ROUND, elements);
+PipeBarrier<PIPE_V>();
+Gather(shift, table, found.ReinterpretCast<uint32_t>(), 0, static_cast<uint32_t>(elements));
+PipeBarrier<PIPE_V>();
+Axpy(shift, group, static_cast<float>(tiling.step * sizeof(TYPE)), elements);
+PipeBarrier<PIPE_V>();
+Cast(found, shift, RoundMode::CAST_ROUND, elements);
+PipeBarrier<PIPE_V>();
+places = found.ReinterpretCast<uint32_t>();
+}}
+
+__aicore__ inline void CopyIn(const int64_t* sources, int64_t groups)
+{{
+LocalTensor<TYPE> tile = queueIn.AllocTensor<TYPE>();
+const int64_t length = (groups - 1) * tiling.step + 1 + tiling.span;
+int64_t row = 0;
+for (int32_t strip = 0; strip < STRIPS; ++strip) {{
+const int64_t source = tiling.strips[strip].source;
+const int64_t rows = tiling.strips[strip].rows;
+// Behind the last group of one strip may lie less than behind that of another.
+const int64_t left = tiling.inputSizes[source] - sources[strip] - (rows - 1) * tiling.strips[strip].rowStep;
+CopyRows(tile[row * tiling.pitch], inputs[source], tiling.inputSizes[source], sources[strip], rows,
+         Less(length, left), tiling.strips[strip].rowStep, tiling.pitch);
+row += rows;
+}}
+queueIn.EnQue(tile);
+}}
+
+__aicore__ inline void Compute(int64_t groups)
+{{
+LocalTensor<TYPE> from = queueIn.DeQue<TYPE>();
+LocalTensor<TYPE> to = queueOut.AllocTensor<TYPE>();
+Gather(to, from, places, 0, static_cast<uint32_t>(groups * WIDTH));
+queueIn.FreeTensor(from);
+queueOut.EnQue(to);
+}}
+
+__aicore__ inline void CopyOut(int64_t target, int64_t elements)
+{{
+LocalTensor<TYPE> tile = queueOut.DeQue<TYPE>();
+const uint32_t bytes = static_cast<uint32_t>(elements * sizeof(TYPE));
+DataCopyPad(output[target], tile, DataCopyExtParams{{1, bytes, 0, 0, 0}});
+queueOut.FreeTensor(tile);
+}}
+{COPY_ROWS}
+TPipe pipe;
+TQue<QuePosition::VECIN, 2> queueIn;
+TQue<QuePosition::VECOUT, 2> queueOut;
+TBuf<QuePosition::VECCALC> placeBuffer;
+TBuf<QuePosition::VECCALC> groupBuffer;
+TBuf<QuePosition::VECCALC> shiftBuffer;
+TBuf<QuePosition::VECCALC> tableBuffer;
+LocalTensor<uint32_t> places;
+GlobalTensor<TYPE> inputs[INPUTS];
+GlobalTensor<TYPE> output;
+int64_t first = 0;
+int64_t last = 0;
+STRUCT tiling;
+}};
+"""
