@@ -99,6 +99,17 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         lambda x, i: x.apply("take", i),
         (Spec("x", (50, 100), "float16"), Spec("i", (7, 9), "uint8")),
     ),
+    "elements of rows by index": (
+        lambda x, y, i: (
+            x.apply("take", i.astype("int32") - 3, axis=2),
+            y.apply("take", i.astype("int32") - 3, axis=-1),
+        ),
+        (
+            Spec("x", (3, 50, 77), "float16"),
+            Spec("y", (9, 1021), "float32"),
+            Spec("i", (301,), "uint8"),
+        ),
+    ),
     "stacked along a new axis, and split again": (
         lambda x, y: x.builder.apply("stack", [x, y], axis=-2).split([2, 5], axis=2),
         (Spec("x", (3, 7), "float16"), Spec("y", (3, 7), "float16")),

@@ -133,3 +133,43 @@ def test_random_cuts_and_joins_are_torchs(seed: int) -> None:
         return tuple(values[1:])
 
     _run(program, torch.randn(shape).to(dtype), torch.randn(shape[1], 1).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.bool], ids=str)
+def test_rows_and_then_their_elements_are_picked(dtype: Any) -> None:
+    def picked(x: Any, rows: Any, columns: Any) -> Any:
+        return (
+            x[:, rows[:, None], columns],
+            x[:, rows[None], columns[:, None]],
+            x[:, rows, columns[:3]],
+            x[(rows % 2)[:, None, None], rows[:, None], columns],
+        )
+
+    x = (torch.randn(2, 19, 24) * 5).to(dtype)
+    rows, columns = torch.tensor([1, -1, 5]), torch.tensor([0, -24, 3, 3, 23])
+    found = torch.compile(picked, backend=opkit, dynamic=False)(x, rows, columns)
+    for mine, expected in zip(found, picked(x, rows, columns), strict=True):
+        assert torch.equal(mine, expected)
+
+
+def test_an_element_beyond_a_row_is_a_fault_at_the_models_line() -> None:
+    def picked(x: Any, index: Any) -> Any:
+        return x.index_select(1, index * 2)
+
+    compiled = torch.compile(picked, backend=opkit, dynamic=False)
+    x = torch.randn(40, 64)
+    assert torch.equal(compiled(x, torch.tensor([1, 31])), picked(x, torch.tensor([1, 31])))
+    with pytest.raises(Exception, match=r"behind the end of argument(.|\n)*test_parts.py:"):
+        compiled(x, torch.tensor([1, 32]))
+
+
+def test_an_image_is_resized_by_rows_and_gathers() -> None:
+    def resized(x: Any) -> Any:
+        return torch.nn.functional.interpolate(x, scale_factor=1.7, mode="bilinear")
+
+    x = torch.randn(2, 3, 20, 24)
+    with watching() as graphs:
+        found = torch.compile(resized, backend=opkit, dynamic=False)(x)
+    torch.testing.assert_close(found, resized(x), rtol=1e-5, atol=1e-5)
+    (segment,) = graphs[0].segments
+    assert any("Gather(" in kernel.source for kernel in segment.plan.kernels)

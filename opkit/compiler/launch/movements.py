@@ -21,6 +21,7 @@ from ..codegen import (
     Piece,
     TilingValue,
     boxes_of,
+    can_pick,
     copy_cores,
     copy_values,
     count_values,
@@ -28,6 +29,7 @@ from ..codegen import (
     element_bytes,
     lookup_values,
     pack_tiling,
+    pick_values,
     pieces_of,
     turn_of,
     turn_values,
@@ -36,6 +38,7 @@ from ..codegen import (
     write_copy,
     write_count,
     write_lookup,
+    write_pick,
     write_turn,
     write_weave,
 )
@@ -210,6 +213,13 @@ def _lookup(
     axis = node.settings["axis"]
     table, indices = operands
     size, kind = element_bytes(table.dtype), cpp_type(indices.dtype)
+    if chip and can_pick(table.shape, axis, indices.size, size, indices.dtype):
+        return Movement(
+            f"pick_rows_{size}",
+            lambda name: write_pick(name, size, node.location),
+            tensors,
+            lambda cores, *_: pick_values(table.shape, indices.size, size, cores, chip),
+        )
 
     def rule(
         cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]

@@ -131,10 +131,34 @@ def _embedding_backward(
 
 
 def _index(c: Call, x: Value, indices: Sequence[Value | None]) -> Value:
+    apart = _apart(x, indices)
+    if apart is not None:
+        return apart.reshape(*c.shape)
     first, places, count = _flat_places(x, indices)
     shape = x.shape
     flat = x.reshape(*shape[:first], -1, *shape[first + count :])
     return flat.apply("take", places.reshape(-1), axis=first).reshape(*c.shape)
+
+
+def _apart(x: Value, indices: Sequence[Value | None]) -> Value | None:
+    """Return what indices pick that each have axes of the result for themselves, one axis after the
+    other: rows, and then elements of them. None where they pick together."""
+    given = [at for at, each in enumerate(indices) if each is not None]
+    if len(given) < 2 or given != list(range(given[0], given[-1] + 1)):
+        return None
+    rank = max(each.ndim for each in indices if each is not None)
+    behind = 0
+    for at in given:
+        index = indices[at]
+        assert index is not None
+        if index.dtype == "bool" or not all(isinstance(n, int) for n in index.shape):
+            return None
+        own = [axis + rank - index.ndim for axis, n in enumerate(index.shape) if n != 1]
+        if not own or own[0] < behind:
+            return None
+        behind = own[-1] + 1
+        x = x.apply("take", index.astype("int32").reshape(-1), axis=at)
+    return x
 
 
 def _index_put(

@@ -6,6 +6,7 @@ from ...ir import Piece, pieces_of
 from .boxes import MOST_OUTER, Box, boxes_of, copy_cores, copy_values
 from .counting import count_values, write_count
 from .lookup import lookup_values, write_lookup
+from .picking import can_pick, pick_values, write_pick
 from .text import write_copy
 from .turning import turn_of, turn_values, write_turn
 from .weaving import weave_of, weave_values, write_weave
@@ -15,10 +16,12 @@ __all__ = [
     "Box",
     "Piece",
     "boxes_of",
+    "can_pick",
     "copy_cores",
     "copy_values",
     "count_values",
     "lookup_values",
+    "pick_values",
     "pieces_of",
     "turn_of",
     "turn_values",
@@ -27,6 +30,7 @@ __all__ = [
     "write_copy",
     "write_count",
     "write_lookup",
+    "write_pick",
     "write_turn",
     "write_weave",
 ]
