@@ -110,6 +110,17 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
             Spec("i", (301,), "uint8"),
         ),
     ),
+    "few neighbours by index": (
+        lambda x, y, i: (
+            x.apply("take", i.astype("int32") - 3, axis=1),
+            y.apply("take", i.astype("int32") - 3, axis=0),
+        ),
+        (
+            Spec("x", (3, 50, 7), "float16"),
+            Spec("y", (50, 3, 11), "float32"),
+            Spec("i", (701,), "uint8"),
+        ),
+    ),
     "stacked along a new axis, and split again": (
         lambda x, y: x.builder.apply("stack", [x, y], axis=-2).split([2, 5], axis=2),
         (Spec("x", (3, 7), "float16"), Spec("y", (3, 7), "float16")),

@@ -140,3 +140,20 @@ def test_a_model_file_that_would_draw_is_refused() -> None:
     whole = torch.export.export(model, (torch.ones(2, 16),))
     with pytest.raises(UsageError, match="draws no random numbers"):
         build(whole, (torch.ones(2, 16),))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_means_of_parts_of_unequal_sizes_are_kernels(dtype: Any) -> None:
+    def pooled(x: Any, y: Any) -> Any:
+        sizes = ((7, 4), (9, 1), 1)
+        return [F.adaptive_avg_pool2d(x, each) for each in sizes] + [
+            F.adaptive_avg_pool3d(y, (3, 5, 2))
+        ]
+
+    x, y = torch.randn(2, 5, 30, 33).to(dtype), torch.randn(2, 4, 7, 17, 9).to(dtype)
+    x[0, 0, 3, 3], x[1, 2, 3, 20] = float("nan"), float("inf")
+    with watching() as graphs:
+        found = torch.compile(pooled, backend=opkit, dynamic=False)(x, y)
+    limit = {torch.float32: 1e-5, torch.float16: 2e-3}[dtype]
+    torch.testing.assert_close(found, pooled(x, y), rtol=limit, atol=limit, equal_nan=True)
+    assert not graphs[0].left

@@ -218,7 +218,7 @@ def _lookup(
             f"pick_rows_{size}",
             lambda name: write_pick(name, size, node.location),
             tensors,
-            lambda cores, *_: pick_values(table.shape, indices.size, size, cores, chip),
+            lambda cores, *_: pick_values(table.shape, axis, indices.size, size, cores, chip),
         )
 
     def rule(

@@ -223,7 +223,7 @@ def _repeats_elements(graph: Graph, node: Node) -> bool:
     if len(piece.axes) < 2:
         return False
     (count, step, _), (repeats, inner_step, _) = piece.axes[-2:]
-    return inner_step == 0 and repeats <= _MOST_REPEATS <= count and step == 1
+    return bool(inner_step == 0 and repeats <= _MOST_REPEATS <= count and step == 1)
 
 
 _MOST_READ = 32

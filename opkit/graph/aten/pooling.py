@@ -236,9 +236,37 @@ def _cells(image: Sequence[Any], result: Sequence[Any]) -> tuple[int, int]:
 
 
 def _adaptive(c: Call, x: Value, size: Sequence[int]) -> Value:
-    (high, wide), (down, across) = _cells(x.shape, c.shape), c.shape[-2:]
-    cells = x.astype("float32").reshape(-1, down, high, across, wide)
-    return cells.mean(axis=(2, 4)).astype(c.dtype).reshape(*c.shape)
+    """Return the mean of each cell, one axis after the other."""
+    wide, counts = x.astype("float32"), fixed_shape(c.shape)
+    if all(count == 1 for count in size):
+        return (
+            wide.reshape(*x.shape[: -len(size)], -1).mean(axis=-1).astype(c.dtype).reshape(*counts)
+        )
+    for axis in range(x.ndim - len(size), x.ndim):
+        wide = _means_along(c, wide, axis, counts[axis])
+    return wide.astype(c.dtype)
+
+
+def _means_along(c: Call, x: Value, axis: int, count: int) -> Value:
+    """Return the means of the cells that an axis falls into, which may share elements."""
+    extent = fixed_size(x.shape[axis])
+    lead, rest = x.shape[:axis], x.shape[axis + 1 :]
+    if extent == count:
+        return x
+    if extent % count == 0:
+        return x.reshape(*lead, count, extent // count, *rest).mean(axis=axis + 1)
+    cells = np.arange(count)
+    begin, end = cells * extent // count, -(-(cells + 1) * extent // count)
+    # Row n of what is picked has the n-th element of each cell.
+    steps = np.arange(int((end - begin).max()))[:, None]
+    at = np.minimum(begin + steps, extent - 1).astype(np.int32)
+    shape = (len(steps), count, *(1,) * len(rest))
+    is_inside = c.constant((begin + steps < end).astype(np.float32).reshape(shape))
+    picked = x.apply("take", c.constant(at.reshape(-1)), axis=axis)
+    picked = picked.reshape(*lead, len(steps), count, *rest)
+    inside = is_inside.apply("not_equal", 0.0).apply("where", picked, 0.0)
+    share = c.constant((1 / (end - begin)).astype(np.float32).reshape(shape[1:]))
+    return inside.sum(axis=axis) * share
 
 
 def _adaptive_backward(c: Call, grad: Value, x: Value) -> Value:
@@ -264,5 +292,6 @@ ROWS: Mapping[str, Row] = {
     "aten.avg_pool2d.default": _average,
     "aten.avg_pool2d_backward.default": _average_backward,
     "aten._adaptive_avg_pool2d.default": _adaptive,
+    "aten._adaptive_avg_pool3d.default": _adaptive,
     "aten._adaptive_avg_pool2d_backward.default": _adaptive_backward,
 }

@@ -1,7 +1,8 @@
-"""The kernel that takes elements of rows by index, the same ones of each row."""
+"""The kernel that takes elements of rows by index, or few neighbours, the same ones of each row."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ _PICKED_BYTES = MOST_PLACES * 4
 _MOST_UNUSED = 64
 """Elements of a row for each that is picked: rows of more are not worth being copied as a whole."""
 _MOST_ROWS = 255
+_MOST_RUN = 512
+"""Elements that an index stands for: more are copied faster than they are gathered."""
 
 
 def can_pick(table: Sequence[Any], axis: int, count: Any, size_bytes: int, dtype: str) -> bool:
@@ -32,21 +35,22 @@ def can_pick(table: Sequence[Any], axis: int, count: Any, size_bytes: int, dtype
         size_bytes: Bytes per element.
         dtype: of the indices.
     """
-    length = table[axis]
-    if axis != len(table) - 1 or size_bytes not in TYPES or dtype != "int32":
+    if size_bytes not in TYPES or dtype != "int32" or not isinstance(count, int):
         return False
-    if not isinstance(count, int) or not all(isinstance(extent, int) for extent in table):
+    if not all(isinstance(extent, int) for extent in table):
         return False
-    return 0 < length <= min(_ROWS_BYTES // size_bytes - _MOST_UNUSED, _MOST_UNUSED * count)
+    run = math.prod(table[axis + 1 :])
+    is_worth_it = 0 < table[axis] <= _MOST_UNUSED * count and 0 < run <= _MOST_RUN
+    return bool(is_worth_it and table[axis] * run <= _ROWS_BYTES // size_bytes - _MOST_UNUSED)
 
 
 def pick_values(
-    table: Sequence[int], count: int, size_bytes: int, cores: int, chip: Chip
+    table: Sequence[int], axis: int, count: int, size_bytes: int, cores: int, chip: Chip
 ) -> tuple[int, list[TilingValue]]:
     """Return the cores and the tiling data of a launch, as `lookup_values` does."""
-    length, tables = table[-1], 1
-    for extent in table[:-1]:
-        tables *= extent
+    tables, run = math.prod(table[:axis]), math.prod(table[axis + 1 :])
+    length = table[axis] * run
+    count *= run
     block = DATA_BLOCK_BYTES // size_bytes
     worth: int = fair_cores(
         *(chip, tables * count, cores),
@@ -55,7 +59,7 @@ def pick_values(
         written_bytes=size_bytes,
     )
     pitch = -(-length // block) * block
-    part = min(count, MOST_PLACES)
+    part = min(count, MOST_PLACES // run * run)
     picked = -(-part // block) * block
     most = min(_ROWS_BYTES // (pitch * size_bytes), _PICKED_BYTES // (picked * size_bytes))
     parts = -(-count // part)
@@ -68,6 +72,7 @@ def pick_values(
         "extra": units % used,
         "tables": tables,
         "length": length,
+        "run": run,
         "pitch": pitch,
         "rows": rows,
         "count": count,
@@ -78,7 +83,7 @@ def pick_values(
 
 
 def write_pick(name: str, size_bytes: int, location: Location | None = None) -> KernelClass:
-    """Return a kernel of `y[a, j] = table[a, index[j]]`, which the user's line asks for."""
+    """Return a kernel of `y[a, j, :] = table[a, index[j], :]`, which the user's line asks for."""
     struct_name, class_name = struct_of(name), class_of(name)
     declaration = Text()
     declaration.all(
@@ -88,10 +93,11 @@ def write_pick(name: str, size_bytes: int, location: Location | None = None) -> 
             "int64_t extra;  // the first cores take one more",
             "int64_t tables;  // rows",
             "int64_t length;  // elements of a row",
+            "int64_t run;  // elements that an index stands for",
             "int64_t pitch;  // elements from row to row of a tile",
             "int64_t rows;  // of a tile",
-            "int64_t count;  // indices for each row",
-            "int64_t part;  // indices of a tile",
+            "int64_t count;  // elements that are picked of each row",
+            "int64_t part;  // of these in a tile",
             "int64_t pickedPitch;  // elements from row to row of a tile of the result",
             "};",
         ]
@@ -122,13 +128,14 @@ const int64_t block = GetBlockIdx();
 first = block * tiling.perBlock + (block < tiling.extra ? block : tiling.extra);
 last = first + tiling.perBlock + (block < tiling.extra ? 1 : 0);
 tableGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ TYPE*>(table), tiling.tables * tiling.length);
-indexGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ int32_t*>(index), tiling.count);
+indexGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ int32_t*>(index), tiling.count / tiling.run);
 yGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ TYPE*>(y), tiling.tables * tiling.count);
 pipe.InitBuffer(queueIn, 2, {_ROWS_BYTES});
 pipe.InitBuffer(queueOut, 2, {_PICKED_BYTES});
 pipe.InitBuffer(placeBuffer, {MOST_PLACES} * sizeof(int32_t));
 pipe.InitBuffer(numberBuffer, {MOST_PLACES} * sizeof(float));
 pipe.InitBuffer(extremeBuffer, {MOST_PLACES} * sizeof(float));
+pipe.InitBuffer(runBuffer, {MOST_PLACES} * sizeof(float));
 }}
 
 __aicore__ inline void Process()
@@ -161,34 +168,67 @@ LocalTensor<int32_t> found = placeBuffer.Get<int32_t>();
 LocalTensor<int32_t> negative = numberBuffer.Get<int32_t>();
 LocalTensor<float> number = numberBuffer.Get<float>();
 LocalTensor<float> extreme = extremeBuffer.Get<float>();
-const uint32_t bytes = static_cast<uint32_t>(picked * sizeof(int32_t));
+const int32_t count = picked / static_cast<int32_t>(tiling.run);
+const uint32_t bytes = static_cast<uint32_t>(count * sizeof(int32_t));
 Order<HardEvent::V_MTE2>();
-DataCopyPad(found, indexGlobal[from], DataCopyExtParams{{1, bytes, 0, 0, 0}}, DataCopyPadExtParams<int32_t>());
+DataCopyPad(found, indexGlobal[from / tiling.run], DataCopyExtParams{{1, bytes, 0, 0, 0}}, DataCopyPadExtParams<int32_t>());
 Order<HardEvent::MTE2_V>();
-Cast(number, found, RoundMode::CAST_RINT, picked);
+Cast(number, found, RoundMode::CAST_RINT, count);
 PipeBarrier<PIPE_V>();
-ReduceMin<float>(extreme, number, extreme, picked);
+ReduceMin<float>(extreme, number, extreme, count);
 Order<HardEvent::V_S>();
 const float least = extreme.GetValue(0);
 Order<HardEvent::S_V>();
-ReduceMax<float>(extreme, number, extreme, picked);
+ReduceMax<float>(extreme, number, extreme, count);
 Order<HardEvent::V_S>();
 const float most = extreme.GetValue(0);
 Order<HardEvent::S_V>();
-const float length = static_cast<float>(tiling.length);
-if (least < -length || most >= length) {{
+const float size = static_cast<float>(tiling.length / tiling.run);
+if (least < -size || most >= size) {{
 // What is not there is read behind the table, where it is a fault.
 DataCopyPad(found, indexGlobal[tiling.count], DataCopyExtParams{{1, bytes, 0, 0, 0}}, DataCopyPadExtParams<int32_t>());
 return;
 }}
 PipeBarrier<PIPE_V>();
-ShiftRight(negative, found, 31, picked);
+ShiftRight(negative, found, 31, count);
 PipeBarrier<PIPE_V>();
-Muls(negative, negative, static_cast<int32_t>(-tiling.length), picked);
+Muls(negative, negative, static_cast<int32_t>(-tiling.length / tiling.run), count);
 PipeBarrier<PIPE_V>();
-Add(found, found, negative, picked);
+Add(found, found, negative, count);
 PipeBarrier<PIPE_V>();
-Muls(found, found, static_cast<int32_t>(sizeof(TYPE)), picked);
+Muls(found, found, static_cast<int32_t>(tiling.run * sizeof(TYPE)), count);
+PipeBarrier<PIPE_V>();
+if (tiling.run > 1) {{
+Spread(found, picked);
+}}
+}}
+
+// For each index the bytes before its elements.
+__aicore__ inline void Spread(const LocalTensor<int32_t>& found, int32_t picked)
+{{
+LocalTensor<float> group = numberBuffer.Get<float>();
+LocalTensor<float> within = extremeBuffer.Get<float>();
+LocalTensor<int32_t> begin = runBuffer.Get<int32_t>();
+CreateVecIndex(within, 0.0f, picked);
+PipeBarrier<PIPE_V>();
+Adds(group, within, 0.5f, picked);
+PipeBarrier<PIPE_V>();
+Muls(group, group, 1.0f / static_cast<float>(tiling.run), picked);
+PipeBarrier<PIPE_V>();
+Cast(group.ReinterpretCast<int32_t>(), group, RoundMode::CAST_FLOOR, picked);
+PipeBarrier<PIPE_V>();
+Cast(group, group.ReinterpretCast<int32_t>(), RoundMode::CAST_NONE, picked);
+PipeBarrier<PIPE_V>();
+Axpy(within, group, -1.0f * static_cast<float>(tiling.run), picked);
+Muls(group, group, static_cast<float>(sizeof(int32_t)), picked);
+PipeBarrier<PIPE_V>();
+Muls(within, within, static_cast<float>(sizeof(TYPE)), picked);
+Cast(group.ReinterpretCast<int32_t>(), group, RoundMode::CAST_RINT, picked);
+PipeBarrier<PIPE_V>();
+Cast(within.ReinterpretCast<int32_t>(), within, RoundMode::CAST_RINT, picked);
+Gather(begin, found, group.ReinterpretCast<uint32_t>(), 0, static_cast<uint32_t>(picked));
+PipeBarrier<PIPE_V>();
+Add(found, begin, within.ReinterpretCast<int32_t>(), picked);
 PipeBarrier<PIPE_V>();
 }}
 
@@ -229,6 +269,7 @@ TQue<QuePosition::VECOUT, 2> queueOut;
 TBuf<QuePosition::VECCALC> placeBuffer;
 TBuf<QuePosition::VECCALC> numberBuffer;
 TBuf<QuePosition::VECCALC> extremeBuffer;
+TBuf<QuePosition::VECCALC> runBuffer;
 GlobalTensor<TYPE> tableGlobal;
 GlobalTensor<int32_t> indexGlobal;
 GlobalTensor<TYPE> yGlobal;
