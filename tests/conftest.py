@@ -26,6 +26,8 @@ from opkit import emulator, runtime, toolchain
 from opkit.errors import SetupError
 from opkit.files import write_aside
 from opkit.folders import cache_folder
+from opkit.toolchain import KernelImage, image
+from opkit.toolchain.flags import generated_flags
 
 PROLOGUE = '#include "kernel_operator.h"\nusing namespace AscendC;\n'
 
@@ -150,6 +152,19 @@ CHIPS = {2201: "Ascend910B2", 2002: "Ascend310P3"}
 # Not the -O2 of users' kernels: some 400 texts compile in a third less time, and the library does
 # most of the work. Projects that tests build, examples and corpus, are compiled as users' are.
 OPTIONS = ("-O0",)
+# Kernels of this process that are compiled so: they are not taken for those of users' options.
+_NOT_OPTIMISED: dict[tuple[object, ...], KernelImage] = {}
+
+
+@pytest.fixture(autouse=True)
+def _written_kernels_are_not_optimised(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compile what opkit's compiler writes in half of the time; slow tests do it as users do."""
+    is_sampled = request.node.get_closest_marker("sampled") is not None
+    if is_sampled or request.node.get_closest_marker("slow") is None:
+        monkeypatch.setattr(image, "generated_flags", lambda c: (*generated_flags(c), *OPTIONS))
+        monkeypatch.setattr(image, "_known", _NOT_OPTIMISED)
 
 
 @pytest.fixture(scope="session")

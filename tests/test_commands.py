@@ -80,6 +80,7 @@ def test_a_shown_command_is_taken(
         assert shown not in shown_lines("opkit"), shown
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "shown",
     [c for c in shown_commands("opkit") if c.removeprefix("opkit ").startswith(QUICK)],

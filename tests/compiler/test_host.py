@@ -63,6 +63,7 @@ def oc_concat(a: Any, b: Any) -> Any:
     return a.builder.apply("concat", a, b.apply("broadcast_to", shape=(1, a.shape[1])), axis=0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 def test_a_program_gives_what_numpy_gives(name: str) -> None:
     function, specs = CASES[name]
@@ -73,6 +74,7 @@ def test_a_program_gives_what_numpy_gives(name: str) -> None:
     assert oc.verify(program, arrays) is None
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs_give_what_numpy_gives(seed: int) -> None:
     graph = random_graph(seed)

@@ -94,6 +94,7 @@ def _loaded(texts: list[str], folder: Path) -> ctypes.CDLL:
     return ctypes.CDLL(str(library))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", MOVEMENTS)
 def test_movements_have_the_same_tiling_data_too(name: str, tmp_path: Path) -> None:
     function, specs = MOVEMENTS[name]
@@ -112,6 +113,7 @@ def test_movements_have_the_same_tiling_data_too(name: str, tmp_path: Path) -> N
                 _compare(kernel, library, sizes, names)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_are_cut_as_python_cuts_them(name: str, tmp_path: Path) -> None:
     function, specs = PRODUCTS[name]

@@ -132,6 +132,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CASES)
 def test_a_movement_gives_what_numpy_gives_and_is_clean(name: str, run_program: Run) -> None:
     function, specs = CASES[name]

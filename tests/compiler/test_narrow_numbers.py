@@ -37,6 +37,7 @@ def check(program: Callable[[Any, Any], Any], dtype: str, target: str) -> None:
     np.testing.assert_array_equal(result, wanted[graph.outputs[0][1]])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", _PROGRAMS)
 def test_on_the_chip(name: str) -> None:
     check(_PROGRAMS[name], "uint8" if name.startswith("bits") else "int8", "ascendc")

@@ -89,6 +89,7 @@ EXTREMES += (((2, 50, 130), 1), ((5, 3, 300), 1), ((1, 1), 1))
 TYPES = ("float32", "float16", "int8", "uint8", "int16", "int32")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_places_of_extremes_are_numpys_for_every_way_that_lines_lie(dtype: str) -> None:
     shapes = EXTREMES if dtype == "float32" else EXTREMES[::3]
@@ -106,6 +107,7 @@ def test_places_of_extremes_are_numpys_for_every_way_that_lines_lie(dtype: str) 
             )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("is_descending", [True, False])
 def test_sorted_lines_are_numpys_for_every_length(dtype: str, is_descending: bool) -> None:

@@ -79,6 +79,7 @@ def test_numbers_round_as_arrays_that_trace_them_do(dtype: str) -> None:
     assert rounded_to(values.astype(np.float32), dtype).dtype == np.float32
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_stated_cast_rounds(name: str, target: Any) -> None:

@@ -33,6 +33,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_reduced_in_two_steps_is_right(name: str, run_program: Run) -> None:
     function, specs = CASES[name]

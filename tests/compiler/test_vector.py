@@ -113,6 +113,7 @@ def test_one_kernel_serves_every_size_of_a_named_dimension(run_program: Run) -> 
         run_program(lambda x: x.apply("softmax"), spec, **sizes)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["stride", "op", "work", "input_queue", "row_slots", "linux"])
 def test_a_tensor_may_be_called_what_kernels_call_their_own(name: str) -> None:
     specs = [Spec(name, (5, 7)), Spec("w", (7,))]

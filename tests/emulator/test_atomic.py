@@ -36,6 +36,7 @@ def kernel_of(operation: str, kind: str, count: int = COUNT) -> str:
     return KERNEL % {"type": kind, "count": count, "set": f"{operation}<{kind}>()"}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_blocks_combine_into_one_output(compile_kernel, operation, kind) -> None:

@@ -55,6 +55,7 @@ def test_slices_that_do_not_fit_fault(compile_kernel, slices, text) -> None:
         )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("kind", "dtype"), [("half", np.float16), ("float", np.float32), ("int8_t", np.int8)]
 )

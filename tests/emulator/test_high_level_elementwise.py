@@ -150,6 +150,7 @@ def ulps(found: np.ndarray, expected: np.ndarray, beside: float) -> np.ndarray:
     return np.where(np.isfinite(unit), np.maximum(distance, 0) / unit, 0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", UNARY)
 def test_a_function_of_one_tensor_is_as_accurate_as_its_row_says(kernel: Kernel, name: str) -> None:
     arguments, reference, limit, beside = UNARY[name]

@@ -113,6 +113,7 @@ PADDED = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", sorted(TYPES))
 @pytest.mark.parametrize(("mode", "side"), sorted(PADDED))
 def test_padding_repeats_or_mirrors_each_block(

@@ -129,6 +129,7 @@ def test_a_merge_that_stops_says_what_it_took_of_each_queue(compile_kernel) -> N
     assert not scores[32:].any()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", sorted(TYPES))
 @pytest.mark.parametrize("queues", [1, 2, 5, 16, 21])
 def test_a_full_sort_sorts_all_and_extract_takes_the_pairs_apart(

@@ -127,6 +127,7 @@ BODIES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", BODIES)
 def test_the_wider_values_are_those_of_float64(
     compile_kernel: Callable[..., Any], x: np.ndarray, name: str

@@ -31,6 +31,7 @@ operators = load()
 ALL = [*operators.OPERATORS, operators.rms_norm_operator(1), operators.rms_norm_operator(200)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("operator", ALL, ids=lambda operator: f"{operator.name} {operator.size}")
 def test_the_last_version_is_as_much_faster_as_the_article_says(operator: Any) -> None:
     arrays = operator.make(np.random.default_rng(0))

@@ -37,6 +37,7 @@ def test_the_corpus_has_every_field_value() -> None:
     assert rules == {"same", "broadcast", "reduce", "matmul", "dims"}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_prototype_renders_and_reads_back_the_same(file: Path) -> None:
     (spec,) = load(file)

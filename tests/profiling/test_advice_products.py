@@ -70,6 +70,7 @@ NOT_AGAIN = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("pattern", PAIRS)
 def test_following_the_advice_brings_the_gain_that_it_promised(products: Any, pattern: str) -> None:
     before, after = (timed(product) for product in PAIRS[pattern](products))

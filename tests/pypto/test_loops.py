@@ -117,6 +117,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("tail", [0, 1, 13])
 @pytest.mark.parametrize("case", CASES)
 def test_more_rounds_are_not_more_kernels(case: str, tail: int) -> None:

@@ -44,6 +44,7 @@ def test_the_greatest_common_divisor(dtype: str) -> None:
     assert both.dtype == x.dtype
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_shifts_by_tensors_and_by_numbers(dtype: str) -> None:
     x = numbers(dtype)

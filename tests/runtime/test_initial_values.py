@@ -53,6 +53,7 @@ def begins(build_artifact, init: str) -> runtime.Library:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("init", "values"),
     [
@@ -85,6 +86,7 @@ def test_they_do_not_where_tiling_does_not_ask_for_it(build_artifact) -> None:
     np.testing.assert_array_equal(out, [2, 2, 2, 2])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("init", "message"),
     [

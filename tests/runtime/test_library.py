@@ -243,6 +243,7 @@ def test_the_library_works_again_after_a_fault(build_artifact, kernel_text) -> N
     np.testing.assert_array_equal(library.run("ScaleAdd", [X])[0], 2 * X)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

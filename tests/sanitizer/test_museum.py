@@ -31,6 +31,7 @@ def look(check_kernel: CheckKernel, check_text: CheckKernel) -> Look:
     return check
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("row", SHOWN, ids=lambda row: row.id)
 def test_each_class_has_an_example_that_shows_it_and_nothing_else(
     row: FindingClass, look: Look
@@ -38,6 +39,7 @@ def test_each_class_has_an_example_that_shows_it_and_nothing_else(
     assert {finding.id for finding in look(row, row.example())} == {row.id}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("row", SHOWN, ids=lambda row: row.id)
 def test_the_corrected_twin_has_no_findings(row: FindingClass, look: Look) -> None:
     assert look(row, row.fixed_example()) == ()

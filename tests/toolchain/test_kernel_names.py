@@ -65,6 +65,7 @@ def test_a_kernel_beside_a_function_of_its_name_is_overloaded() -> None:
     assert kernel.cast == ""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["scale", "pow", "exp", "div", "fmax", "asinh", "round", "read"])
 def test_such_a_kernel_is_compiled_and_found_in_its_table(name: str) -> None:
     # "conflicting declaration of C function", or a kernel that was taken for a template.

@@ -32,6 +32,7 @@ def folded(x: np.ndarray) -> np.ndarray:
     return out
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", [np.float32, np.float16])
 @pytest.mark.parametrize("shape", [(4, 64), (3, 24), (2, 520)])
 def test_rows_of_whole_blocks(kind: type, shape: tuple[int, int]) -> None:
