@@ -7,8 +7,9 @@ recommendation, five recurrent or with a state: classes of transformers, timm an
 `architectures_own.py` beside this file. Trained in float32 and judged as `npu_models.py` does: the
 first output, its gradients and the losses of AdamW's steps, each beside the CPU's, as far as they
 are from float64. A row has these, the share of the calls that kernels serve, what else was tried
-(autocast in bfloat16, checkpointing, generate, torch.compile) and the seconds. What fails is named,
-and what the CPU took.
+(autocast in bfloat16, checkpointing, generate, torch.compile) and the seconds. Compiled are a
+forward and, judged as the training is, two of its steps; with them come the graph breaks and what
+the graphs leave to torch. What fails is named, and what the CPU took.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import copy
 import importlib
 import json
 import multiprocessing
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -359,8 +361,44 @@ def _more(model: Any, given: dict[str, Any], skipped: list[str]) -> dict[str, st
             call()
             found[name] = ""
         except Exception as error:
-            found[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            found[name] = _said(error)
     return found
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+
+
+def _train_compiled(model: nn.Module, given: dict[str, Any]) -> dict[str, Any]:
+    """What two compiled steps gave: how they are judged, and what was not compiled."""
+    from opkit.graph.backend import watching
+
+    torch._dynamo.reset()
+    counters = torch._dynamo.utils.counters
+    counters.clear()
+    with watching() as graphs:
+        judged = judge(model, given, torch.float32, 2, RATE, is_compiled=True)
+    left = Counter(
+        f"{each.operator}: {each.reason}"
+        for graph in graphs
+        for each in graph.left
+        if not each.is_view
+    )
+    nodes = sum(len(nodes) for graph in graphs for nodes in graph.sources)
+    return {
+        **asdict(judged),
+        "text": judged.text(),
+        "graphs": len(graphs),
+        "nodes": nodes,
+        "left": dict(left),
+        "breaks": {why.splitlines()[0]: count for why, count in counters["unimplemented"].items()},
+        "fallbacks": _fallbacks(),
+    }
+
+
+def _fallbacks() -> dict[str, Any]:
+    """What the CPU took, by operator: how often, and why."""
+    return {row.operator: [row.fallback, "; ".join(row.reasons)] for row in torch.npu.fallbacks()}
 
 
 def run_one(name: str, steps: int, skipped: list[str]) -> dict[str, Any]:
@@ -374,22 +412,21 @@ def run_one(name: str, steps: int, skipped: list[str]) -> dict[str, Any]:
         if weight.dim() > 1 and not weight.any():
             nn.init.normal_(weight, std=0.1)  # outputs that are 0 would agree whatever is computed
     judged = judge(model, given, torch.float32, steps, RATE)
-    return {
-        **asdict(judged),
-        "text": judged.text(),
-        "fallbacks": {
-            row.operator: [row.fallback, "; ".join(row.reasons)] for row in torch.npu.fallbacks()
-        },
-        "more": _more(copy.deepcopy(model).to("npu"), moved(given, "npu"), skipped),
-    }
+    row: dict[str, Any] = {**asdict(judged), "text": judged.text(), "fallbacks": _fallbacks()}
+    row["more"] = _more(copy.deepcopy(model).to("npu"), moved(given, "npu"), skipped)
+    if "compile" not in skipped:
+        try:
+            row["compiled"] = _train_compiled(model, given)
+        except Exception as error:
+            row["more"]["compiled steps"] = _said(error)
+    return row
 
 
 def _send(name: str, steps: int, skipped: list[str], answer: Any) -> None:
     try:
         answer.send(run_one(name, steps, skipped))
     except Exception as error:
-        text = " ".join(str(error).split())
-        answer.send({"failed": f"{type(error).__name__}: {text[:300]}"})
+        answer.send({"failed": _said(error)})
 
 
 def _run_apart(name: str, steps: int, skipped: list[str], limit: float) -> dict[str, Any]:
@@ -412,6 +449,17 @@ def _run_apart(name: str, steps: int, skipped: list[str], limit: float) -> dict[
         child.join()
 
 
+def _print_compiled(row: dict[str, Any]) -> None:
+    print(f"  compiled steps {row['text']}")
+    print(f"  {row['graphs']} graphs of {row['nodes']} nodes, {sum(row['breaks'].values())} breaks")
+    for why, count in row["breaks"].items():
+        print(f"  {count:5} times dynamo stops  {why}")
+    for operator, count in row["left"].items():
+        print(f"  {count:5} left to torch  {operator}")
+    for operator, (count, why) in row["fallbacks"].items():
+        print(f"  {count:5} on the CPU, compiled  {operator}: {why}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", choices=[[], *MODELS], help="all without any")
@@ -427,7 +475,7 @@ def main() -> None:
     if options.record is not None and options.record.exists():
         known = dict(map(json.loads, options.record.read_text().splitlines()))
     print_head()
-    agree, native, names = 0, 0, options.names or list(MODELS)
+    agree, native, compiled, names = 0, 0, 0, options.names or list(MODELS)
     for name in names:
         row = known.get(name) or _run_apart(name, options.steps, options.skip, options.limit)
         if options.record is not None and name not in known:
@@ -440,14 +488,19 @@ def main() -> None:
         wrong = {key: text for key, text in row["more"].items() if text}
         share = row["native"] / (row["native"] + row["cpu"])
         agree += row["is_within"] and not wrong
+        compiled += row.get("compiled", {}).get("is_within", False)
         native += share >= 0.99
         right = ", ".join(key for key, text in row["more"].items() if not text)
         print_figure(what, f"{row['text']}; also {right}", "within, 99 %")
         for key, text in wrong.items():
             print(f"  {key} FAILS: {text}")
+        if "compiled" in row:
+            _print_compiled(row["compiled"])
         for operator, (count, why) in row["fallbacks"].items():
             print(f"  {count:5} on the CPU  {operator}: {why}")
     print_figure("architectures that agree in all", f"{agree} of {len(names)}", "all")
+    if "compile" not in options.skip:
+        print_figure("compiled steps that agree", f"{compiled} of {len(names)}", "all")
     print_figure("native in 99 % of calls", f"{native} of {len(names)}", "38 of 40")
 
 

@@ -4,13 +4,14 @@
     python benchmarks/npu_models.py --layer
 
 Small models of `transformers` with random weights, and a residual network in resnet50's shape, with
-AdamW: float32, and autocast in float16 (with a gradient scaler) and bfloat16. The truth is the same
-training in float64 on the CPU. What is compared is how far from it the device and the CPU get in
-the same type: the logits and the gradients of the first step (norm of the difference, over all
-parameters), and the worst loss of all steps, as a share of the first. The CPU runs several times,
-with weights that differ by a rounding of the type: where a ReLU's input is nearly 0, a rounding
-decides about a whole gradient. Within: no further off than twice the CPU's worst, or than PyTorch's
-own tests allow in that type. `--layer` times a BERT-base layer.
+AdamW: float32, and autocast in float16 (with a gradient scaler) and bfloat16. The truth is the
+same training in float64 on the CPU: float32 that a model asks for on its way, as transformers does
+for norms and losses, is float64 there too. What is compared is how far from it the device and the
+CPU get in the same type: the logits and the gradients of the first step (norm of the difference,
+over all parameters), and the worst loss of all steps, as a share of the first. The CPU runs
+several times, with weights that differ by a rounding of the type: where a ReLU's input is nearly
+0, a rounding decides about a whole gradient. Within: no further off than twice the CPU's worst, or
+than PyTorch's own tests allow in that type. `--layer` times a BERT-base layer.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from measure import compare, pin_to_one_core
 from table import print_figure, print_head
 from torch import nn
 from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 
 t: Any = importlib.import_module("transformers")
 _WORDS = 100
@@ -180,6 +182,31 @@ def moved(given: dict[str, Any], device: str, dtype: torch.dtype = torch.float32
     }
 
 
+class AllInFloat64(TorchFunctionMode):
+    """Computes in float64 what a model asks to have in float32, or in no type by name."""
+
+    def __enter__(self) -> AllInFloat64:
+        self._before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        torch.set_default_dtype(self._before)
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        def widened(value: Any) -> Any:
+            return torch.float64 if value is torch.float32 else value
+
+        if function is torch.Tensor.float:
+            function = torch.Tensor.double
+        named = {key: widened(value) for key, value in (kwargs or {}).items()}
+        return function(*map(widened, args), **named)
+
+
 def train(
     model: nn.Module,
     inputs: dict[str, Any],
@@ -187,8 +214,14 @@ def train(
     dtype: torch.dtype,
     steps: int,
     rate: float = 1e-3,
+    *,
+    is_compiled: bool = False,
 ) -> Run:
-    """Take AdamW's steps on one batch; half types by autocast, float16 with a gradient scaler."""
+    """Take AdamW's steps on one batch; half types by autocast, float16 with a gradient scaler.
+
+    Args:
+        is_compiled: the model's forward and backward are opkit's graphs.
+    """
     wide = torch.float64 if dtype == torch.float64 else torch.float32
     model = copy.deepcopy(model).to(device, wide).train()
     if wide == torch.float64 and hasattr(model, "set_experts_implementation"):
@@ -198,10 +231,14 @@ def train(
     is_half = dtype in (torch.float16, torch.bfloat16)
     scaler = torch.amp.GradScaler(device, init_scale=16.0, enabled=dtype == torch.float16)
     losses, logits, gradients = [], torch.empty(0), torch.empty(0)
+    call = torch.compile(model, backend="opkit") if is_compiled else model
+    context: Any = torch.autocast(device, dtype=dtype) if is_half else nullcontext()
+    if wide == torch.float64:
+        context = AllInFloat64()
     for step in range(steps):
         optimizer.zero_grad()
-        with torch.autocast(device, dtype=dtype) if is_half else nullcontext():
-            results = model(**given)
+        with context:
+            results = call(**given)
             loss = loss_of(results)
         scaler.scale(loss).backward()
         scaler.unscale_(optimizer)
@@ -251,7 +288,13 @@ class Judgement:
 
 
 def judge(
-    model: nn.Module, given: dict[str, Any], dtype: torch.dtype, steps: int, rate: float = 1e-3
+    model: nn.Module,
+    given: dict[str, Any],
+    dtype: torch.dtype,
+    steps: int,
+    rate: float = 1e-3,
+    *,
+    is_compiled: bool = False,
 ) -> Judgement:
     """Train on `npu` and, several times, on the CPU, and compare both with float64."""
     truth = train(model, given, "cpu", torch.float64, steps, rate)
@@ -264,7 +307,7 @@ def judge(
     torch.npu.init()
     torch.npu.reset_fallbacks()
     begin = time.perf_counter()
-    ours = train(model, given, "npu", dtype, steps, rate).errors(truth)
+    ours = train(model, given, "npu", dtype, steps, rate, is_compiled=is_compiled).errors(truth)
     seconds = time.perf_counter() - begin
     rows = torch.npu.kernel_calls()
     limit = _TOLERANCES[dtype]

@@ -51,6 +51,9 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     if seen is not None:
         scores = torch.where(seen, scores, -math.inf)
     weights = torch.softmax(scores, -1)
+    if mask is not None:
+        # A query that sees no key gives zeros.
+        weights = torch.where(scores.amax(-1, keepdim=True) == -math.inf, 0.0, weights)
     for_v = torch.matmul(weights.transpose(-2, -1), grad)
     for_weights = torch.matmul(grad, v.transpose(-2, -1))
     for_scores = weights * (for_weights - (for_weights * weights).sum(-1, keepdim=True))

@@ -66,6 +66,9 @@ class _Watched(torch.nn.Module):
         outputs = self.segment.translation.outputs
         given = dict(zip(self.segment.translation.inputs, tensors, strict=True))
         expected: dict[fx.Node, Any] = dict(given)
+        for node, number in self.segment.translation.numbers.items():
+            like = node.meta["val"]
+            expected[node] = torch.full(like.shape, number, dtype=like.dtype, device=like.device)
         with torch.no_grad():
             run_nodes(self.nodes, expected)
         actual = dict(zip(outputs, [results] if len(outputs) == 1 else results, strict=True))

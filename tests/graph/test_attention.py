@@ -92,3 +92,50 @@ def test_queries_that_see_no_key_keep_their_zeros() -> None:
     hidden[3] = True
     given = [torch.randn(1, 2, 24, 16).half() for _ in range(3)]
     _run(attention, *given, hidden)
+
+
+def _hidden(rows: int, keys: int) -> Any:
+    """Truths of what is seen: one query sees nothing, another no key of the first half."""
+    seen = torch.ones(2, 1, rows, keys, dtype=torch.bool)
+    seen[0, 0, 1] = False
+    seen[:, :, 2:, : keys // 2] = False
+    return seen
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("is_truth", [True, False])
+def test_a_query_that_sees_no_key_gives_zeros(dtype: Any, is_truth: bool) -> None:
+    # It gave NaN in float32, and in half types wherever a whole step of keys was hidden.
+    keys = 700
+    q = torch.randn(2, 2, 4, 16).to(dtype)
+    k, v = (torch.randn(2, 2, keys, 16).to(dtype) for _ in range(2))
+    seen = _hidden(4, keys)
+    mask = seen if is_truth else torch.zeros(seen.shape, dtype=dtype).masked_fill(~seen, -math.inf)
+
+    def attend(q: Any, k: Any, v: Any, mask: Any) -> Any:
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+    with watching() as graphs, torch.no_grad():
+        found = torch.compile(attend, backend=opkit, dynamic=False)(q, k, v, mask)
+    kernels = [k.operators for graph in graphs for s in graph.segments for k in s.plan.kernels]
+    assert (("attention",) in kernels) == (dtype == torch.float16), kernels
+    wanted = attend(*(each.double() for each in (q, k, v)), mask if is_truth else mask.double())
+    assert not wanted[0, :, 1].any()
+    torch.testing.assert_close(found.double(), wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_a_query_that_sees_no_key_has_gradients_of_zero() -> None:
+    # They were NaN, and with them those of all keys and values.
+    seen = _hidden(4, 6)
+
+    def gradients(function: Any) -> Any:
+        torch.manual_seed(0)
+        tensors = [torch.randn(2, 2, n, 8, requires_grad=True) for n in (4, 6, 6)]
+        function(*tensors).square().sum().backward()
+        return [each.grad for each in tensors]
+
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+
+    found = gradients(torch.compile(attend, backend=opkit, dynamic=False))
+    torch.testing.assert_close(found, gradients(attend), rtol=1e-4, atol=1e-5)

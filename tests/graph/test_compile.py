@@ -245,6 +245,21 @@ def test_debug_mode_names_the_first_node_that_differs(monkeypatch: pytest.Monkey
     assert "_kernel, " in str(caught.value)
 
 
+def test_debug_mode_knows_the_numbers_that_were_computed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # It ended in a KeyError.
+    monkeypatch.setenv("OPKIT_GRAPH_DEBUG", "1")
+
+    def model(x: Any) -> Any:
+        return x * torch.arange(3, 4) + 1
+
+    x = torch.randn(4, 16)
+    with torch.no_grad():
+        found = torch.compile(model, backend=opkit, dynamic=False)(x)
+    torch.testing.assert_close(found, model(x))
+
+
 @pytest.mark.slow
 def test_what_no_input_reaches_is_computed_once() -> None:
     def model(x: Any) -> Any:

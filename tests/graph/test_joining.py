@@ -236,3 +236,23 @@ def test_a_product_that_is_rounded_to_its_own_type_is_read_where_it_lies() -> No
     )
     plan = plan_of(oc.trace(steps, specs), find_chip("Ascend910B2"))
     assert len(plan.launches) >= 3
+
+
+def test_a_loss_over_a_layer_with_a_bias_is_compiled() -> None:
+    # Its whole forward was left to torch: elements of the bias were looked up as if it had a row
+    # for each target.
+    layer = torch.nn.Linear(8, 64)
+    x, target = torch.randn(24, 8), torch.randint(0, 64, (24,))
+
+    def loss(x: Any) -> Any:
+        return torch.nn.functional.cross_entropy(layer(x), target)
+
+    mine, other = x.clone().requires_grad_(), x.clone().requires_grad_()
+    with watching() as graphs:
+        found = torch.compile(loss, backend=opkit, dynamic=False)(mine)
+        found.backward()
+    expected = loss(other)
+    expected.backward()
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(mine.grad, other.grad, rtol=1e-5, atol=1e-6)
+    assert not [left for graph in graphs for left in graph.left if not left.is_view]

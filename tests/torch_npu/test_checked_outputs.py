@@ -80,3 +80,31 @@ def test_a_product_into_elements_that_share_memory_is_refused(
     out = torch.ones(1, dtype=dtype).npu().expand_as(x)
     with pytest.raises(RuntimeError, match="single memory location"):
         getattr(torch, name)(*operands * [x], out=out)
+
+
+PLACES: dict[str, Callable[[str], Any]] = {
+    "transposed": lambda d: torch.zeros(3, 33, 20).to(d).transpose(1, 2),
+    "part of wider rows": lambda d: torch.zeros(3, 20, 50).to(d)[..., 5:38],
+    "batches in turn": lambda d: torch.zeros(20, 3, 33).to(d).transpose(0, 1),
+    "every second column": lambda d: torch.zeros(3, 20, 66).to(d)[..., ::2],
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_product_goes_where_its_target_lies(name: str) -> None:
+    # The CPU took these, in each expert's gradient of a compiled mixture.
+    a, b = torch.randn(3, 20, 7), torch.randn(3, 7, 33)
+    torch.npu.reset_fallbacks()
+    all_of, one = PLACES[name]("npu"), PLACES[name]("npu")
+    torch.bmm(a.npu(), b.npu(), out=all_of)
+    torch.mm(a[1].npu(), b[1].npu(), out=one[1])
+    assert not torch.npu.fallbacks(), str(torch.npu.fallbacks())
+    torch.testing.assert_close(all_of.cpu(), a @ b, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(one[1].cpu(), a[1] @ b[1], rtol=1e-5, atol=1e-5)
+    assert int((one._base != 0).sum()) == 20 * 33, "elements beside the target were written"
+
+
+@pytest.mark.filterwarnings("ignore:Use of masked_fill_ on expanded tensors")
+def test_elements_that_share_memory_are_filled_as_on_the_cpu() -> None:
+    x = torch.zeros(1, 4, device="npu").expand(3, 4)
+    assert x.masked_fill_(x == 0, 1.0).cpu().tolist() == [[1.0] * 4] * 3

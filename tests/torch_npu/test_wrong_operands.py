@@ -52,6 +52,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     ),
     "places of 32 bits to take": (torch.take, (X, torch.tensor([1], dtype=torch.int32))),
     "no shifts": (torch.roll, (X, ())),
+    "a truth to subtract from": (lambda x: True - x, (X,)),
+    "a truth to subtract from each": (lambda x: torch._foreach_sub([x], True), (X,)),
+    "a truth as a factor of floats": (lambda x: torch.rsub(x, 2, alpha=True), (X,)),
+    "a side that is neither": (lambda x: torch.searchsorted(x[0], x[1], side="middle"), (X,)),
 }
 
 

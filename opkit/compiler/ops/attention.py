@@ -114,8 +114,11 @@ def _reference(*arrays: Any, scale: float | None, causal: bool, turned: str, ahe
         seen = np.tril(np.ones(scores.shape[-2:], bool), ahead)
         scores = np.where(seen, scores, -np.inf)
     with np.errstate(all="ignore"):
-        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        result = weights / weights.sum(axis=-1, keepdims=True) @ v
+        largest = scores.max(axis=-1, keepdims=True)
+        # A row that sees no key gives zeros.
+        weights = np.exp(scores - np.where(np.isneginf(largest), 0.0, largest))
+        sums = weights.sum(axis=-1, keepdims=True)
+        result = weights / np.where(sums == 0, 1.0, sums) @ v
     return np.swapaxes(result, -3, -2) if "y" in turned else result
 
 

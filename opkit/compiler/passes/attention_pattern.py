@@ -18,7 +18,8 @@ _MASKS = ("float16", "bfloat16", "float32")
 _HIDDEN = -1.0e4
 """What a mask puts in the place of hidden scores is this or less."""
 _LEAST = -1.0e30
-"""Infinities become this: a row that is hidden as far as one has looked has no largest score."""
+"""Infinities become this without a guard: the softmax of a row of them is no number, the kernel's
+is zeros."""
 
 
 @dataclass
@@ -107,7 +108,8 @@ def _built(work: Rebuilder, node: Node, parts: _Found, triangles: Mapping[str, i
     if parts.seen and not causal:
         condition = work.values[parts.seen]
         zero = work.builder.constant(0.0, "float32")
-        hidden = work.builder.constant(max(parts.hidden, _LEAST), "float32")
+        least = parts.hidden if parts.guard else max(parts.hidden, _LEAST)
+        hidden = work.builder.constant(least, "float32")
         either = (hidden, zero) if parts.is_hiding else (zero, hidden)
         operands.append(condition.apply("where", *either))
     result = work.builder.apply(
@@ -155,12 +157,10 @@ def _attention(graph: Graph, node: Node, triangles: Mapping[str, int]) -> _Found
     q, result = graph.tensors[parts.q], node.output
     if not _are_same(q.shape[:-1], result.shape[:-1]) or result.dtype != q.dtype:
         return None
-    if parts.guard:
-        # Where every query sees a key, none has minus infinity for its largest score but by the
-        # overflow of 16 bits, and the kernel's scores are float32.
-        sees = not parts.seen or triangles.get(parts.seen, -1) >= 0
-        if parts.added or not sees or not finds_infinities(graph, parts.guard, weights.inputs[0]):
-            return None
+    # The kernel gives zeros where a mask hides all keys. Without one no query has minus infinity for
+    # its largest score but by the overflow of 16 bits, and the kernel's scores are float32.
+    if parts.guard and not finds_infinities(graph, parts.guard, weights.inputs[0]):
+        return None
     return parts if _has_heads(graph, parts, product, triangles) else None
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..ir import Graph, Node, Tensor, Value, fixed_size, is_one
+from ..ir import Graph, Node, Tensor, Value, fixed_size, is_one, same
 from ..ops import OPERATORS
 from .rewrite import Rebuilder
 
@@ -132,7 +132,10 @@ class _Picker(Rebuilder):
             return None
         rank = len(node.output.shape)
         axis = node.settings.axis(rank)
-        if len(self._tables(node.inputs[0], axis - rank)) > _MOST_TABLES:
+        tables = self._tables(node.inputs[0], axis - rank)
+        if len(tables) > _MOST_TABLES:
+            return None
+        if not all(_fits(self.values[name], inputs[1], axis - rank) for name in tables):
             return None
         known: dict[str, Value] = {}
         return self._at(node.inputs[0], inputs[1], axis - rank, known)
@@ -158,10 +161,7 @@ class _Picker(Rebuilder):
         if name not in known:
             node = self.graph.producers.get(name)
             if node is None or not _is_elementwise(node):
-                table = self.values[name]
-                wide = (*((1,) * (places.ndim - table.ndim)), *table.shape)
-                table = table if table.ndim == places.ndim else table.reshape(*wide)
-                known[name] = table.apply("take_along", places, axis=axis + places.ndim)
+                known[name] = _taken(self.values[name], places, axis)
             else:
                 operands = [
                     self._at(tensor.name, places, axis, known)
@@ -171,6 +171,30 @@ class _Picker(Rebuilder):
                 ]
                 known[name] = self.builder.apply(node.operator, *operands, **dict(node.attributes))
         return known[name]
+
+
+def _is_line(table: Value, axis: int) -> bool:
+    return all(is_one(extent) for at, extent in enumerate(table.shape) if at != axis + table.ndim)
+
+
+def _fits(table: Value, places: Value, axis: int) -> bool:
+    """Return whether places along an axis, counted from the end, name elements of a table: it has
+    one line for all of them, or a line for each."""
+    if _is_line(table, axis):
+        return True
+    pairs = zip(table.shape, places.shape, strict=False)
+    return table.ndim == places.ndim and all(
+        is_one(other) or same(own, other)
+        for at, (own, other) in enumerate(pairs)
+        if at != axis + table.ndim
+    )
+
+
+def _taken(table: Value, places: Value, axis: int) -> Value:
+    if table.ndim == places.ndim and not _is_line(table, axis):
+        return table.apply("take_along", places, axis=axis + places.ndim)
+    line = table.reshape(table.shape[axis])
+    return line.apply("take", places.reshape(-1), axis=0).reshape(*places.shape)
 
 
 class _Cutter(Rebuilder):

@@ -60,7 +60,12 @@ def _attention(
         seen = c.constant(np.tril(np.ones(fixed_shape((q.shape[-2], k.shape[-2])), bool)))
     if seen is not None:
         scores = seen.apply("where", scores, -math.inf)
-    return scores.apply("softmax", axis=-1).apply("matmul", v)
+    weights = scores.apply("softmax", axis=-1)
+    if mask is not None:
+        # A query that sees no key gives zeros.
+        is_blind = scores.apply("max", axis=-1, keepdims=True).apply("equal", -math.inf)
+        weights = is_blind.apply("where", 0.0, weights)
+    return weights.apply("matmul", v)
 
 
 def _flash(

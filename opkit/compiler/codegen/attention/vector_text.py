@@ -152,6 +152,10 @@ for (uint32_t parts = lines; parts > 1;) {
 parts = Join<true>(parts, rows);
 }
 BlockReduceMax(fresh, eighths, (rows + 7) / 8, 64, 1, 1, 8);
+@if mask
+// A row whose keys are all hidden has a largest score as well: what is hidden then has no weight.
+Maxs(fresh, fresh, LOWEST, rows);
+@end
 const LocalTensor<float> before = largest[row];
 const LocalTensor<float> factor = kept[slot * OWN + row];
 if (step.key > 0) {
@@ -194,7 +198,13 @@ Adds(sum[row], fresh, 0.0f, rows);
 }
 if (step.key + step.keys == step.limit) {
 // The sums of the weights wait for those of the values.
+@if mask
+// The largest score of a row has the weight 1; a row that sees no key has none, and gives zeros.
+Maxs(ended[slot * OWN + row], sum[row], 1.0f, rows);
+@end
+@if not mask
 Adds(ended[slot * OWN + row], sum[row], 0.0f, rows);
+@end
 }
 }
 
@@ -371,7 +381,13 @@ static constexpr uint32_t ROWS = ROWCOUNT;  // whose scores are computed at once
 static constexpr uint32_t TILE = ROWS * KEYS;
 static constexpr uint32_t OWN = QUERIES / 2;  // rows of a step, at most
 static constexpr uint32_t SMALL = (OWN + 1) * LINE + ROWS * KEYS / 8 + (3 + 2 * SLOTS) * OWN;
+@if mask
+static constexpr float LEAST = -INFINITY;
+static constexpr float LOWEST = -3.402823466e38f;
+@end
+@if not mask
 static constexpr float LEAST = -1.0e30f;
+@end
 TPipe pipe;
 TQue<QuePosition::VECIN, 2> inputQueue;
 TQue<QuePosition::VECOUT, 1> outputQueue;

@@ -18,10 +18,11 @@ def _pulled(name: str) -> Callable[..., Any]:
     input or its result, and with the operator's settings behind that."""
     row = OPERATORS[name]
     assert row.gradient is not None
-    gradient, settings = row.gradient, tuple(row.parameters)
+    gradient, parameters = row.gradient, dict(row.parameters)
 
     def pulled(c: Call, grad: Value, x: Value, *given: Any, **named: Any) -> Any:
-        return gradient(grad, x, x, **dict(zip(settings, given, strict=False)), **named)[0]
+        settings = {**parameters, **dict(zip(parameters, given, strict=False)), **named}
+        return gradient(grad, x, x, **settings)[0]
 
     return pulled
 

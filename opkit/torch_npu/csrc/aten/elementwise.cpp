@@ -1,4 +1,5 @@
 // Element-wise operators: rows of elementwise.inc, each with a formula over the operator's own arguments.
+#include <ATen/MemoryOverlap.h>
 #include <ATen/TensorIterator.h>
 #include <ATen/ops/_local_scalar_dense_native.h>
 #include <ATen/ops/all.h>
@@ -171,7 +172,11 @@ class Elementwise {
   }
 
   const char* run(c10::SmallVector<at::Tensor, 4>& tensors, at::Tensor& out, const c10::IValue* arguments) {
-    if (typing_ == Typing::masked) check_masked(tensors);
+    if (typing_ == Typing::masked) {
+      check_masked(tensors);
+      // PyTorch only warns of it there.
+      if (out.defined() && at::has_internal_overlap(out) == at::MemOverlap::Yes) return "elements that share memory";
+    }
     for (at::Tensor& tensor : tensors) {
       const bool is_number = tensor.device().is_cpu() && tensor.dim() == 0 && !tensor.is_complex();
       if (!is_number && !kind_of(tensor.scalar_type())) return "the chip has no such data type";

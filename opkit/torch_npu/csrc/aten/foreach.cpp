@@ -57,12 +57,14 @@ std::optional<double> number_of_list(const IValue& value) {
     if (!on_device(tensor) && !tensor.device().is_cpu()) return std::nullopt;
     return at::native::_local_scalar_dense_cpu(on_device(tensor) ? as_cpu(tensor) : tensor).toDouble();
   }
+  if (value.isBool()) return std::nullopt;  // not every operator takes one
   if (value.isScalar()) return value.isComplexDouble() ? std::nullopt : std::optional(value.toScalar().toDouble());
   if (!value.isList()) return std::nullopt;
   const auto list = value.toListRef();
   if (list.empty()) return std::nullopt;
   for (const IValue& each : list) {
-    if (each.isComplexDouble() || each.toScalar().toDouble() != list[0].toScalar().toDouble()) return std::nullopt;
+    if (each.isBool() || each.isComplexDouble() || each.toScalar().toDouble() != list[0].toScalar().toDouble())
+      return std::nullopt;
   }
   return list[0].toScalar().toDouble();
 }

@@ -71,6 +71,7 @@ const char* searchsorted(const OperatorHandle&, Stack* stack) {
   const at::Tensor lines = tensor_at(*stack, 6, 0), values = tensor_at(*stack, 6, 1);
   const IValue& side = value_at(*stack, 6, 4);
   const bool is_right = side.isNone() ? value_at(*stack, 6, 3).toBool() : side.toStringRef() == "right";
+  if (!side.isNone() && !is_right && side.toStringRef() != "left") return "a side that is neither";
   if (!value_at(*stack, 6, 5).isNone()) return "a sorter";
   if (!side.isNone() && !is_right && value_at(*stack, 6, 3).toBool()) return "two sides";
   if (!on_device(values) || lines.dim() == 0 || (lines.dim() != 1 && lines.dim() != values.dim())) return kLayout;

@@ -56,15 +56,25 @@ const char* multiply(const char* op, const at::Tensor& a_given, const at::Tensor
   if (out.numel() == 0) return nullptr;
   if (a_given.numel() == 0) return fill(op, out, 0);
   if (!is_float_kind(a_given)) return multiply_whole(op, a_given, b_given, out);
+  bool is_out_transposed = false;
+  int64_t out_row = 0;
+  if (!layout_of(out, is_out_transposed, out_row)) {
+    const at::Tensor made = empty(out.sizes(), out.scalar_type());
+    const char* reason = multiply(op, a_given, b_given, made);
+    if (reason == nullptr) out.copy_(made);
+    return reason;
+  }
+  if (is_out_transposed) {
+    return multiply(op, b_given.transpose(1, 2), a_given.transpose(1, 2), out.transpose(1, 2));
+  }
   at::Tensor a = a_given, b = b_given;
   kernels::MatmulPlan plan{};
   bool a_transposed = false, b_transposed = false;
   int64_t a_row = 0, b_row = 0;
   if (!layout_of(a, a_transposed, a_row)) a = a.contiguous(), layout_of(a, a_transposed, a_row);
   if (!layout_of(b, b_transposed, b_row)) b = b.contiguous(), layout_of(b, b_transposed, b_row);
-  if (!out.is_contiguous()) return "an out tensor that is not contiguous";
   const int64_t m = a.size(1), k = a.size(2), n = b.size(2);
-  if (std::max({m, n, k, a_row, b_row}) > INT32_MAX / 4) return "a matrix of that size";
+  if (std::max({m, n, k, a_row, b_row, out_row}) > INT32_MAX / 4) return "a matrix of that size";
   const bool is_wide = out.scalar_type() == at::kFloat;
   plan.kind = a.scalar_type() == at::kHalf ? 0 : a.scalar_type() == at::kBFloat16 ? 1 : 2;
   plan.is_float_result = is_wide && plan.kind != 2;
@@ -76,11 +86,11 @@ const char* multiply(const char* op, const at::Tensor& a_given, const at::Tensor
   plan.k = static_cast<int32_t>(k);
   plan.a_row = static_cast<int32_t>(a_row);
   plan.b_row = static_cast<int32_t>(b_row);
-  plan.c_row = static_cast<int32_t>(n);
+  plan.c_row = static_cast<int32_t>(out_row);
   plan.batch = out.size(0);
   plan.a_batch = a.size(0) == 1 ? 0 : a.stride(0);
   plan.b_batch = b.size(0) == 1 ? 0 : b.stride(0);
-  plan.c_batch = m * n;
+  plan.c_batch = out.stride(0);
   const auto part = [](int64_t size, int64_t limit) { return std::min<int64_t>((size + 15) / 16 * 16, limit); };
   plan.base_m = static_cast<int32_t>(part(m, 128));
   plan.base_n = static_cast<int32_t>(part(n, 128));
@@ -91,9 +101,8 @@ const char* multiply(const char* op, const at::Tensor& a_given, const at::Tensor
   const int64_t blocks_m = (m + plan.base_m - 1) / plan.base_m, blocks_n = (n + plan.base_n - 1) / plan.base_n;
   const int64_t items = plan.batch * blocks_m * blocks_n;
   const auto blocks = static_cast<uint32_t>(std::clamp<int64_t>(items, 1, cube_cores()));
-  const Range ranges[] = {{a.data_ptr(), extent_of(a), true},
-                          {b.data_ptr(), extent_of(b), true},
-                          {out.data_ptr(), extent_of(out), false}};
+  const Range ranges[] = {
+      {a.data_ptr(), extent_of(a), true}, {b.data_ptr(), extent_of(b), true}, {out.data_ptr(), extent_of(out), false}};
   launch("matmul_batched", op, {a.data_ptr(), b.data_ptr(), out.data_ptr()}, ranges, &plan, sizeof(plan), blocks,
          out.device().index());
   return nullptr;
@@ -155,10 +164,10 @@ void add_products() {
                  if (!on_device(a) || !on_device(b)) return "a tensor of another device";
                  if (!at::is_expandable_to(self.sizes(), out.sizes())) return kSizes;
                  const c10::DeviceGuard guard(out.device());
-                 const char* reason =
-                     is_batched ? add_product("aten::baddbmm", self, a, b, beta, alpha, out)
-                                : add_product("aten::addmm", self.dim() == 2 ? with_batch(self) : self, with_batch(a),
-                                              with_batch(b), beta, alpha, with_batch(out));
+                 const char* reason = is_batched
+                                          ? add_product("aten::baddbmm", self, a, b, beta, alpha, out)
+                                          : add_product("aten::addmm", self.dim() == 2 ? with_batch(self) : self,
+                                                        with_batch(a), with_batch(b), beta, alpha, with_batch(out));
                  return reason != nullptr ? reason : give(stack, 6, out);
                });
   }

@@ -141,10 +141,11 @@ bool is_taken_by_cpu(const c10::OperatorHandle& op, c10::ArrayRef<IValue> argume
   return true;
 }
 
-/// Whether all tensors but numbers have one float type.
+/// Whether all tensors but numbers have one float type, and no number is a truth.
 bool have_one_float(c10::ArrayRef<IValue> arguments) {
   at::ScalarType first = at::ScalarType::Undefined;
   for (const IValue& value : arguments) {
+    if (value.isBool()) return false;
     if (!value.isTensor() || !value.toTensor().defined()) continue;
     const at::Tensor& tensor = value.toTensor();
     if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) continue;
