@@ -157,8 +157,8 @@ def _attention(graph: Graph, node: Node, triangles: Mapping[str, int]) -> _Found
     q, result = graph.tensors[parts.q], node.output
     if not _are_same(q.shape[:-1], result.shape[:-1]) or result.dtype != q.dtype:
         return None
-    # The kernel gives zeros where a mask hides all keys. Without one no query has minus infinity for
-    # its largest score but by the overflow of 16 bits, and the kernel's scores are float32.
+    # The kernel gives zeros where a mask hides all keys. Without one no query has minus infinity
+    # for its largest score but by the overflow of 16 bits, and the kernel's scores are float32.
     if parts.guard and not finds_infinities(graph, parts.guard, weights.inputs[0]):
         return None
     return parts if _has_heads(graph, parts, product, triangles) else None

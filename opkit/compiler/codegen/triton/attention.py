@@ -23,8 +23,6 @@ _LOG2_E = math.log2(math.e)
 """exp(x) is exp2(x log2 e), and a GPU has an instruction for exp2."""
 _WIDEST = 256
 """Elements of a query or a value that a program holds."""
-_UNSEEN = -1.0e30
-"""What counts for a mask's infinities: a row that sees nothing weighs all keys alike."""
 
 
 def write_attention(fused: FusedGraph, group: Group) -> TritonFunction:
@@ -81,7 +79,6 @@ def write_attention(fused: FusedGraph, group: Group) -> TritonFunction:
         mask = [
             f"mask = tl.load({names[3]} + (batch * {queries} + rows) * {keys} + columns,"
             f" mask=in_rows & (columns < {keys}), other=0).to(tl.float32)",
-            f"mask = tl.maximum(mask, {_UNSEEN!r}, propagate_nan=tl.PropagateNan.ALL)",
             f"scores = scores + mask * {_LOG2_E!r}",
         ]
     kernel = [
@@ -119,6 +116,8 @@ def write_attention(fused: FusedGraph, group: Group) -> TritonFunction:
                 "peak = higher",
             ]
         ),
+        # A row that sees no key gives zeros.
+        "weight = tl.where(weight == 0.0, 1.0, weight)",
         f"tl.store({y} + (batch * {queries} + rows) * {width_out} + across, total / weight,"
         f" mask=in_rows & (across < {width_out}))",
     ]
