@@ -20,9 +20,21 @@ _MOST_AXES = 4
 def attention(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, is_causal: bool, scale: float | None
 ) -> Tensor:
-    """Return softmax(q kᵀ scale + mask) v; a mask of truths says what is seen."""
+    """Return softmax(q kᵀ scale + mask) v; a mask of truths says what is seen.
+
+    Args:
+        q: (batches, heads, queries, width).
+        k: (batches, heads, keys, width), of as many heads, or of fewer that several of q's share.
+        v: (batches, heads of k, keys, width).
+    """
     result = torch.nn.functional.scaled_dot_product_attention(
-        q, k, v, attn_mask=mask, is_causal=is_causal, scale=scale
+        q,
+        k,
+        v,
+        attn_mask=mask,
+        is_causal=is_causal,
+        scale=scale,
+        enable_gqa=q.shape[1] != k.shape[1],
     )
     return result.contiguous()
 
@@ -42,6 +54,9 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     """The weights are computed again: they are larger than everything else that attention has."""
     q, k, v, mask = ctx.saved_tensors
+    own, shared = k.shape[1], q.shape[1] // k.shape[1]
+    if shared > 1:
+        k, v = (each.repeat_interleave(shared, 1) for each in (k, v))
     scores = torch.matmul(q, k.transpose(-2, -1)) * ctx.scale
     seen = mask if mask is not None and mask.dtype == torch.bool else None
     if mask is not None and seen is None:
@@ -60,6 +75,8 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     for_scores = for_scores * ctx.scale
     for_q = torch.matmul(for_scores, k)
     for_k = torch.matmul(for_scores.transpose(-2, -1), q)
+    if shared > 1:
+        for_k, for_v = (each.unflatten(1, (own, shared)).sum(2) for each in (for_k, for_v))
     return for_q, for_k, for_v, None, None, None
 
 
@@ -114,12 +131,14 @@ def _arguments(node: fx.Node) -> tuple[Any, ...] | None:
     names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
     given = dict(zip(names, node.args, strict=False)) | dict(node.kwargs)
     q, k, v, mask = (given.get(name) for name in names[:4])
-    if given.get("dropout_p", 0.0) != 0.0 or given.get("enable_gqa", False):
+    if given.get("dropout_p", 0.0) != 0.0:
         return None
     tensors = [_example(each) for each in (q, k, v)]
     if any(each is None or each.dim() != _MOST_AXES for each in tensors):
         return None
-    if len({each.shape[:2] for each in tensors if each is not None}) != 1:
+    batches, heads = zip(*(each.shape[:2] for each in tensors if each is not None), strict=True)
+    may_share = given.get("enable_gqa", False) and heads[0] % heads[1] == 0
+    if len(set(batches)) != 1 or heads[1] != heads[2] or (heads[0] != heads[1] and not may_share):
         return None
     if isinstance(mask, fx.Node):
         example = _example(mask)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opkit.compiler import AtenCall as Call
-from opkit.compiler import Refused, Value, fixed_shape
+from opkit.compiler import Refused, Value, fixed_shape, fixed_size
 
 __all__ = ["ROWS"]
 
@@ -41,7 +41,8 @@ def _attention(
     is_causal: bool,
     scale: float | None,
 ) -> Value:
-    """softmax(q kᵀ scale + mask) v; q, k and v have four axes and the same batches."""
+    """softmax(q kᵀ scale + mask) v; q, k and v have four axes and the same batches, k and v as many
+    heads or fewer, which several of q's share."""
     width = q.shape[-1]
     assert isinstance(width, int)
     factor = 1 / math.sqrt(width) if scale is None else float(scale)
@@ -52,6 +53,7 @@ def _attention(
     if fits and not shown and (mask is None or not is_causal) and factor > 0:
         operands = [q, k, v] if mask is None else [q, k, v, mask]
         return c.apply("attention", *operands, scale=factor, causal=is_causal)
+    k, v = _for_all_heads(k, q), _for_all_heads(v, q)
     scores = q.apply("matmul", k, transpose_b=True) * factor
     if mask is not None and not shown:
         scores = scores + mask
@@ -66,6 +68,18 @@ def _attention(
         is_blind = scores.apply("max", axis=-1, keepdims=True).apply("equal", -math.inf)
         weights = is_blind.apply("where", 0.0, weights)
     return weights.apply("matmul", v)
+
+
+def _for_all_heads(x: Value, q: Value) -> Value:
+    """Return keys or values with a head for each of the queries'."""
+    batches, own, rows, width = x.shape
+    heads = q.shape[1]
+    if own == heads:
+        return x
+    shared = fixed_size(heads) // fixed_size(own)
+    wide = x.reshape(batches, own, 1, rows, width)
+    wide = wide.apply("broadcast_to", shape=(batches, own, shared, rows, width))
+    return wide.reshape(batches, heads, rows, width)
 
 
 def _flash(
