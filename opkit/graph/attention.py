@@ -76,7 +76,9 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     for_q = torch.matmul(for_scores, k)
     for_k = torch.matmul(for_scores.transpose(-2, -1), q)
     if shared > 1:
-        for_k, for_v = (each.unflatten(1, (own, shared)).sum(2) for each in (for_k, for_v))
+        apart = (-1, own, shared, *k.shape[2:])
+        for_k = for_k.reshape(apart).sum(2)
+        for_v = for_v.reshape(*apart[:-1], v.shape[-1]).sum(2)
     return for_q, for_k, for_v, None, None, None
 
 
