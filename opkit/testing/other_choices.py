@@ -1,5 +1,5 @@
-"""Cases with another value of each attribute, all flags' among them, with the other sign of a
-factor, and without each optional input.
+"""Cases with another value of each attribute, of all at once, with the other sign of a factor, and
+without each optional input.
 
 With its defaults alone an operator whose kernel ignores an attribute is right. Which other values
 have a meaning the golden says: it takes them, and its results differ and are as large and as
@@ -29,6 +29,8 @@ _ROUNDING = 2.0**-6
 """Relative distance of results that differ by their rounding alone: two of bfloat16's steps."""
 _FEWEST_CHANGED = 0.125
 """Fewest changed elements, as a share of an output's."""
+_BEYOND_FLOAT32 = (1 << 24) + 1
+"""The smallest whole number that float32 does not hold."""
 _LONGEST_WORD = 32
 _MOST_WORDS = 4
 
@@ -39,8 +41,9 @@ def cases_of_other_choices(
     reference: Reference,
     with_thresholds: Callable[[Case, Outcome], Case | None],
 ) -> list[Case]:
-    """Return a case with another value of each attribute and one of all flags, where the golden's
-    results show it, and one without each optional input that the golden can do without.
+    """Return a case with another value of each attribute, one of all flags and one of all others,
+    where the golden's results show it, and one without each optional input that the golden can do
+    without.
 
     The host code may refuse them: its values may have bounds that the golden does not know.
 
@@ -59,14 +62,19 @@ def cases_of_other_choices(
                 yield one
 
     found = list(shown(_with_flags_flipped(case)))
+    together = dict(case.attrs)
     # A flag alone has its other value among the default cases.
-    for attr in (attr for attr in spec.attrs if attr.type != "bool"):
+    others = [attr for attr in spec.attrs if attr.type != "bool"]
+    for attr in others:
         values = _other_values(dict(case.attrs)[attr.name], attr.type, reference)
-        others = (_with_attribute(case, attr.name, value) for value in values)
         # Each word is a branch of its own.
         most = _MOST_WORDS if attr.type == "string" else 1
-        found += islice(shown(others), most)
-        found += shown(_with_the_other_sign(case, attr.name, reference))
+        shows = list(islice(shown(_with_attribute(case, attr.name, v) for v in values), most))
+        together |= {name: v for one in shows[:1] for name, v in one.attrs if name == attr.name}
+        found += [*shows, *shown(_with_the_other_sign(case, attr.name, reference))]
+    if sum(dict(case.attrs)[attr.name] != together[attr.name] for attr in others) > 1:
+        label = f"{case.name}-all_others"
+        found += shown([replace(case, attrs=tuple(together.items()), label=label)])
     for number, tensor in enumerate(spec.inputs):
         if tensor.param_type == "optional" and case.shapes[number] is not None:
             shapes = tuple(None if n == number else s for n, s in enumerate(case.shapes))
@@ -88,12 +96,12 @@ def _with_flags_flipped(case: Case) -> tuple[Case, ...]:
 
 
 def _with_the_other_sign(case: Case, name: str, reference: Reference) -> Iterator[Case]:
-    """Yield the case with the attribute's negative, where results are straight lines in it, or
-    where a whole number says how far values move.
+    """Yield the case with the attribute's negative and with 0, where results are straight lines in
+    it, or where a whole number says how far values move.
 
     A bound, a length or what stands under a root may be meant to be positive, though the golden
-    takes any number; a factor, a summand and a way to go have both signs. The numbers of a list
-    change their signs together.
+    takes any number; a factor, a summand and a way to go have both signs, and 0 is one of them, not
+    what nobody has given. The numbers of a list change together.
     """
     value = dict(case.attrs)[name]
     lowest, none = _scaled(value, -1), _scaled(value, 0)
@@ -111,6 +119,9 @@ def _with_the_other_sign(case: Case, name: str, reference: Reference) -> Iterato
     is_line = all(map(_is_middle, *(ended.outputs for ended in ends)))
     if is_line or (isinstance(value, int) and _only_move(other, reference, ends)):
         yield other
+        yield _with_attribute(case, name, none)
+    if is_line and isinstance(value, int) and ends[0].outputs[0].dtype.kind in "iu":
+        yield _with_attribute(case, name, _BEYOND_FLOAT32)
 
 
 def _scaled(value: AttrValue, factor: int) -> AttrValue | None:
@@ -122,8 +133,8 @@ def _scaled(value: AttrValue, factor: int) -> AttrValue | None:
 
 
 def _only_move(case: Case, reference: Reference, ends: Sequence[Outcome]) -> bool:
-    """Whether each result is as large as the first input, of the inputs' elements, none more often
-    than there, and zeros."""
+    """Whether each result that changes is as large as the first input, of the inputs' elements,
+    none more often than there, and zeros."""
     given = tensors_of(reference.evaluation(make_inputs(case)).inputs)
     values, counts = np.unique(np.concatenate([a.reshape(-1) for a in given]), return_counts=True)
 
@@ -133,7 +144,12 @@ def _only_move(case: Case, reference: Reference, ends: Sequence[Outcome]) -> boo
             return False
         return bool((often <= counts[np.searchsorted(values, found)]).all())
 
-    return all(has_moved(output) for ended in ends for output in ended.outputs)
+    changing = [
+        outputs
+        for outputs in zip(*(ended.outputs for ended in ends), strict=True)
+        if not all(np.array_equal(outputs[0], output) for output in outputs)
+    ]
+    return bool(changing) and all(map(has_moved, (one for outputs in changing for one in outputs)))
 
 
 def _with_attribute(case: Case, name: str, value: AttrValue) -> Case:

@@ -54,6 +54,9 @@ _UNSEEN_BITS = 26
 """Bits of integers where the golden's intermediate values cannot be followed."""
 _FEWEST_BITS, _STEP = 5, 3
 """Ordinary whole numbers have four."""
+_RARE_ROWS: tuple[Shape, ...] = ((2, 1, 3, 2, 5), (5, 0), (65539, 1), (2, 20011))
+"""More axes than kernels of four know, rows of nothing, more rows than 16 bits count, and rows of
+more bytes than that."""
 _ORDINARY = Source("normal")
 _BITS = "binary"
 """The standard that compares bits."""
@@ -109,6 +112,8 @@ def probing_cases(
         )
         cases += [case for case in found if case is not None]
         cases += cases_of_other_choices(small, spec, reference, with_thresholds)
+        if shape_rule is None and by_row and not reads_axes(spec):
+            cases += _of_rare_rows(base, spec, reference)
     return tuple(cases)
 
 
@@ -116,6 +121,22 @@ def _shape(spec: OpSpec, shape_rule: ShapeRule | None) -> Shape:
     if shape_rule is None and reads_axes(spec):
         return (1, 2, 33, 33)
     return (26, 67) if works_by_row(spec, shape_rule=shape_rule) else (33, 257)
+
+
+def _of_rare_rows(case: Case, spec: OpSpec, reference: Reference) -> list[Case]:
+    """Return cases of rows that a kernel may mean to refuse, where the golden has finite results of
+    them."""
+    found = []
+    for shape in _RARE_ROWS:
+        other = make_case(spec, shape, variant=case.variant, seed=case.seed)
+        ended = outcome_of(reference, other)
+        if ended is not None and all(map(_is_finite, ended.outputs)):
+            found.append(replace(other, may_be_refused=True))
+    return found
+
+
+def _is_finite(output: Array) -> bool:
+    return output.dtype.kind not in "fc" or bool(np.isfinite(output).all())
 
 
 def _small(spec: OpSpec, shape_rule: ShapeRule | None) -> Shape:
@@ -199,7 +220,9 @@ def _with_offset(case: Case, spec: OpSpec, reference: Reference) -> Case | None:
 
 def _is_shifted_alike(near: Array, far: Array) -> bool:
     """Whether an output is finite, and what it was before the values were shifted."""
-    if near.shape != far.shape or not (np.isfinite(near).all() and np.isfinite(far).all()):
+    if near.shape != far.shape or near.dtype.kind not in "fc":
+        return False
+    if not (_is_finite(near) and _is_finite(far)):
         return False
     largest = float(np.abs(near).max(initial=0.0))
     return largest > 0 and float(np.abs(far - near).max()) <= _SHIFT_INVARIANT * largest
@@ -226,7 +249,7 @@ def _with_thresholds(case: Case, spec: OpSpec, reference: Reference, usual: Outc
     ended = outcome_of(reference, found)
     if ended is None or not is_in_range(ended, found, spec):
         return None
-    return found if all(bool(np.isfinite(o).all()) for o in ended.outputs) else None
+    return found if all(map(_is_finite, ended.outputs)) else None
 
 
 def _around(thresholds: Sequence[float], dtype: DType) -> list[float]:

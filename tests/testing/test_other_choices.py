@@ -84,7 +84,7 @@ def test_an_attribute_gets_another_value_that_shows(
         ("int", 60, "np.tril(x.reshape(3, -1), a).reshape(x.shape)"),
     ],
 )
-def test_a_factor_gets_its_other_sign(
+def test_a_factor_gets_its_other_sign_and_0(
     kind: str,
     default: AttrValue,
     expression: str,
@@ -93,7 +93,8 @@ def test_a_factor_gets_its_other_sign(
     found = cases_for(with_attribute(kind, default), expression)
     values = [dict(case.attrs)["a"] for case in found]
     negative = tuple(-v for v in default) if isinstance(default, tuple) else -default  # type: ignore[operator]
-    assert values[1:] == [negative]
+    none = (0 * default[0],) * len(default) if isinstance(default, tuple) else 0 * default  # type: ignore[operator]
+    assert values[1:] == [negative, none]
 
 
 @pytest.mark.parametrize(
@@ -114,6 +115,28 @@ def test_what_is_no_factor_keeps_its_sign(
     for case in found:
         value = dict(case.attrs)["a"]
         assert min(value if isinstance(value, tuple) else (value,)) >= 0  # type: ignore[operator]
+
+
+# What a kernel takes for not given, or keeps in float32, shows in a whole number's other end.
+@pytest.mark.parametrize(("kind", "values"), [("int32", [4, -3, 0, 2**24 + 1]), ("float32", [4])])
+def test_a_whole_summand_of_whole_numbers_is_as_large_as_float32_is_not(
+    kind: str, values: list[int], cases_for: Callable[[OpSpec, str], list[Case]]
+) -> None:
+    operator = with_attribute("int", 3)
+    operator = dataclasses.replace(
+        operator, inputs=(tensor("x", kind),), outputs=(tensor("y", kind),)
+    )
+    found = cases_for(operator, "x + a")
+    assert [dict(case.attrs)["a"] for case in found][: len(values)] == values
+
+
+def test_attributes_change_together_too(
+    cases_for: Callable[[OpSpec, str], list[Case]],
+) -> None:
+    attrs = tuple(AttrSpec(name, "float", required=False, default=2.0) for name in "ab")
+    operator = dataclasses.replace(with_attribute("bool", False), attrs=attrs)
+    *_, last = cases_for(operator, "np.exp(x / a) + np.exp(x / b)")
+    assert dict(last.attrs) == {"a": 3.25, "b": 3.25}
 
 
 def test_flags_change_together_too(cases_for: Callable[[OpSpec, str], list[Case]]) -> None:

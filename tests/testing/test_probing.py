@@ -343,3 +343,22 @@ def test_what_an_offset_changes_gets_none(
     operator = spec([tensor("x", "float32")], tensor("y", "float32"))
     found = cases_for(operator, f"import numpy as np\ndef probe(x):\n    return {golden}\n")
     assert not any(case.name.endswith("offset") for case in found)
+
+
+@pytest.mark.parametrize(
+    ("golden", "takes_none"),
+    [("np.sum(x, -1)", True), ("np.max(x, -1)", False), ("np.mean(x, -1)", False)],
+)
+def test_rows_of_rare_shapes_are_those_of_which_the_golden_has_results(
+    golden: str, takes_none: bool, cases_for: Callable[[OpSpec, str], tuple[Case, ...]]
+) -> None:
+    rule = ShapeRule("reduce", ("x",), {"axis": (-1,), "keepdims": False})
+    output = dataclasses.replace(tensor("y", "float32"), shape=rule)
+    text = f"import numpy as np\ndef probe(x):\n    return {golden}\n"
+    found = [
+        case
+        for case in cases_for(spec([tensor("x", "float32")], output), text)
+        if case.may_be_refused
+    ]
+    shapes = [(2, 1, 3, 2, 5), (5, 0), (65539, 1), (2, 20011)]
+    assert [case.shape for case in found] == [s for s in shapes if s[-1] or takes_none]
