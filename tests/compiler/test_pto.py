@@ -70,6 +70,7 @@ def test_a_program_prints_as_text_with_its_loops() -> None:
     assert "pto.if %i0 >= 32 {" in str(product())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "settings", "expected"),
     [

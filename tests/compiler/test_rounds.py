@@ -72,6 +72,7 @@ def check(graph: Graph, *, joins: bool = True) -> Graph:
     return joined
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_an_operator_of_all_rounds_is_the_operator_of_each(name: str) -> None:
     row = OPERATORS[name]

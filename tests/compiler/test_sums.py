@@ -49,6 +49,7 @@ def _exact(name: str, graph: oc.Graph, arrays: dict[str, Any]) -> Any:
     }.get(name, whole)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_a_product_that_is_asked_for_as_float32_is_its_sums(dtype: str, target: Any) -> None:
@@ -84,6 +85,7 @@ def test_a_cast_reads_a_product_as_its_type_holds_it(name: str, dtype: str, targ
         assert is_cut or (values == rounded).mean() > 0.99
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_fast_math_takes_the_sums_of_a_product(name: str) -> None:
     graph = _graph(name, "float16")

@@ -542,6 +542,7 @@ def test_a_bad_address_is_told_by_the_nearest_allocation(run: Run) -> None:
     assert len(result.lines) == len(PLACES) + 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("offset", "code"), [("63", 0), ("96", 507015), ("-1", 507015), ("1 << 20", 507035)]
 )

@@ -233,6 +233,7 @@ def test_a_pattern_that_no_page_lists_is_a_fault(compile_kernel) -> None:
         )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rounding", ["r", "a", "f", "c", "z"])
 def test_a_conversion_rounds_as_its_last_letter_says(compile_kernel, rounding) -> None:
     a = np.tile(np.array([-2.5, -1.5, -0.7, -0.2, 0.5, 1.5, 2.5, 3.3], np.float32), 32)

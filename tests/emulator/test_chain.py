@@ -112,6 +112,7 @@ def outcomes(kernel: object, memory: np.ndarray, program: np.ndarray) -> list[np
     return found
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("target", _emulator.lane_targets())
 @pytest.mark.parametrize("waits_only", [True, False])
 def test_random_programs_leave_the_same_bits(compile_kernel, memory, target, waits_only) -> None:

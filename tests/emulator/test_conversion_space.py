@@ -101,6 +101,7 @@ def spaces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, int
     return {name: (int(most), int(least)) for name, most, least in rows}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 def test_the_least_space_that_the_host_names_is_enough_and_no_more(call, spaces, name: str) -> None:
     most, least = spaces[name]

@@ -168,6 +168,7 @@ def test_a_fault_wins_over_the_waits_that_it_leaves_behind(compile_kernel, threa
         assert caught.value.block == 3
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("call", "text"),
     [
@@ -277,6 +278,7 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR words) {
 """
 
 
+@pytest.mark.sampled(2)
 # All of these passed with any number of blocks, though on the chip the last ones never start.
 @pytest.mark.parametrize(
     ("call", "mode", "at_once"),

@@ -95,6 +95,7 @@ def test_a_padded_copy_to_global_memory_writes_only_its_own_bytes(compile_kernel
     np.testing.assert_array_equal(y, expected)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("call", "category", "text"),
     [

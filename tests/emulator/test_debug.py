@@ -28,6 +28,7 @@ def printed(compile_kernel, capfd, body: str, **options: int) -> str:
     return capfd.readouterr().out
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("call", "text"),
     [
@@ -140,6 +141,7 @@ def test_print_shows_a_data_block_a_line(compile_kernel, capfd) -> None:
     assert out == "0000: " + " ".join(map(str, range(16))) + "\n0016: 16 17\n"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("check", "text"),
     [

@@ -329,6 +329,7 @@ def spaces(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], li
     return {(name, int(size)): [int(word) for word in words] for name, size, *words in rows}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", SPACED)
 def test_the_least_space_that_the_host_names_is_enough_and_no_more(
     kernel: Kernel, spaces: dict[tuple[str, int], list[int]], name: str

@@ -96,6 +96,7 @@ def test_small_temporary_space_means_parts_and_less_than_a_repeat_is_refused(
         call(compile_kernel, "Floor(c, a, space, count);", x, space=224)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("count", [5, 8, 300])
 @pytest.mark.parametrize("dtype", [np.int32, np.float32, np.float16])
 def test_arange_counts_up(compile_kernel, dtype: type[np.generic], count: int) -> None:

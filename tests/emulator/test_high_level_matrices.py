@@ -85,6 +85,7 @@ def matrices(request: pytest.FixtureRequest, local_calls: Callable[..., Calls]) 
     return Matrices(local_calls, {"float": np.float32, "half": np.float16}[request.param])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("rows", "width", "used"), [(5, 16, 16), (17, 80, 75), (3, 16, 1), (1, 640, 633)]
 )

@@ -111,6 +111,7 @@ def rows(local_calls: Callable[..., Callable[..., list[np.ndarray]]]) -> Callabl
     return local_calls({name: call for name, (_, call) in CALLS.items()})
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CALLS)
 def test_the_least_bytes_that_the_host_names_are_enough_and_a_quarter_is_not(
     rows: Callable[..., list[np.ndarray]], least: dict[str, int], name: str

@@ -75,6 +75,7 @@ def test_a_pool_can_be_given_out_again_after_reset_without_running_out_of_events
     assert values(compile_kernel, POOLS % body) == [7]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("body", "text"),
     [

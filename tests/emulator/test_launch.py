@@ -63,6 +63,7 @@ def test_the_device_works_again_after_a_fault(compile_kernel) -> None:
     np.testing.assert_array_equal(y, [3, 103, 203])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("body", "text"),
     [
@@ -89,6 +90,7 @@ def test_a_crash_of_kernel_code_is_a_fault(compile_kernel, body, text) -> None:
         assert caught.value.category == "Crash"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "type_name", ["int8_t", "uint8_t", "int16_t", "int32_t", "uint32_t", "int64_t", "uint64_t"]
 )
@@ -237,6 +239,7 @@ def number(value: int) -> bytes:
     return np.uint32(value).tobytes()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("loop", ENDLESS)
 def test_the_first_interrupt_ends_a_loop_without_instructions_too(
@@ -253,6 +256,7 @@ def test_the_first_interrupt_ends_a_loop_without_instructions_too(
     run(y, number(1), block_dim=4)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("loop", ENDLESS)
 def test_a_launch_without_progress_ends_by_its_time_limit(compile_kernel, loop, threads) -> None:

@@ -250,6 +250,7 @@ def arranged(values: np.ndarray, transposed: bool) -> np.ndarray:
     return np.ascontiguousarray(values.T) if transposed else values
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("shape", "base"), SHAPES)
 @pytest.mark.parametrize(
     ("kind", "element", "result", "transposed"),
@@ -299,6 +300,7 @@ def test_a_matrix_that_the_kernel_puts_into_l1(on_cube, kind: int, is_transposed
     assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", [0, 1, 2, 3, 4, 7, 10, 11, 14])
 @pytest.mark.parametrize("has_bias", [0, 1])
 def test_vector_cores_have_it_done(on_vector, kind: int, has_bias: int) -> None:

@@ -73,6 +73,7 @@ def kernel(compile_kernel: Callable[..., object]) -> Callable[..., object]:
     return compile_kernel(KERNEL, mode="Cube")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("by_blocks", [False, True])
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("form", range(len(FORMS)), ids=FORMS)

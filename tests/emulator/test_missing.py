@@ -32,6 +32,7 @@ def diagnostics(tmp_path: Path, text: str, *flags: str, header: str = KERNEL) ->
     return subprocess.run(command, capture_output=True, text=True, check=False).stderr
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "call",
     [

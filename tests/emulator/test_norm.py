@@ -122,6 +122,7 @@ def layer_norm(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray) -> np.ndarray
 SHAPES = [(3, 32, 32, 4096), (37, 64, 50, 8192), (2, 1024, 1024, 32768), (21, 16, 16, 1792)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("rows", "width", "used", "space"), SHAPES)
 def test_layer_norm_rms_norm_and_deep_norm(
     norms: Norms, rows: int, width: int, used: int, space: int

@@ -75,6 +75,7 @@ def test_a_tensor_that_the_kernel_has_leaves_the_queue_without_being_asked_for(
     assert compile_kernel(KERNEL % again)(np.zeros(1)).instructions > 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", MISUSE)
 def test_a_queue_used_out_of_order_faults(compile_kernel, case) -> None:
     body, text = MISUSE[case]

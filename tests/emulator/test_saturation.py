@@ -49,6 +49,7 @@ SATURATED = [LARGEST, -LARGEST, LARGEST, 0.0, 6.0]
 INFINITE = [np.inf, -np.inf, np.inf, np.nan, 6.0]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("switch", "expected"),
     [

@@ -107,6 +107,7 @@ def reference(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return grown / total, total, largest
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("rows", "width", "used", "space"),
     [

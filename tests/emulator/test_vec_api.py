@@ -42,6 +42,7 @@ def run(compile_kernel, body: str, kind: str = "half") -> tuple[np.ndarray, np.n
     return x, y, z
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "body",
     [
@@ -134,6 +135,7 @@ extern "C" __global__ __aicore__ void kernel(GM_ADDR y) {
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("before", "counts"),
     [

@@ -79,6 +79,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "source", "destination"), PAIRS)
 def test_fused_casts_compute_then_convert_in_every_call_form(
     compile_kernel, name: str, source: str, destination: str

@@ -69,6 +69,7 @@ def expected_picks(pattern: int, index: np.ndarray) -> np.ndarray:
     return index % 4 == pattern - 3
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", sorted(TYPES))
 @pytest.mark.parametrize("pattern", range(1, 8))
 def test_each_built_in_pattern_picks_its_elements(compile_kernel, kind: str, pattern: int) -> None:
@@ -131,6 +132,7 @@ def test_gathering_in_place_and_leaving_the_counter_mask_mode(compile_kernel) ->
     np.testing.assert_array_equal(z[:128], x[1:256:2])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("body", "fault", "text"),
     [

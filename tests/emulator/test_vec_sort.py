@@ -172,6 +172,7 @@ def merge(lengths: str = "32, 32, 32, 32", first: int = 0, dst: str = "c", valid
     return MERGE % {"lengths": lengths, "first": first, "dst": dst, "valid": valid}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("body", "fault", "text"),
     [

@@ -137,6 +137,7 @@ def test_channels_move_between_the_last_place_and_the_second(
     np.testing.assert_array_equal(z[:size], expected.ravel())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("body", "fault", "text"),
     [

@@ -202,6 +202,7 @@ def test_indices_know_their_loop() -> None:
 # Casts
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [

@@ -367,6 +367,7 @@ def crashing_host(build_artifact, host_text) -> Path:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scale", CRASHES)
 def test_a_crash_of_a_host_function_is_an_error(crashing_host, scale) -> None:
     library = runtime.open(crashing_host)

@@ -105,6 +105,7 @@ def look(
     return check
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda item: f"{item.id}-{item.name}")
 def test_a_bug_shows_its_class_alone_and_where(exhibit: Exhibit, look: Look) -> None:
     findings = look(exhibit, False)

@@ -60,6 +60,7 @@ def line_kernel(x, out, C: tl.constexpr):
     tl.store(out + 1, tl.max(line, 0))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("count", [7, 9, 37, 513])
 def test_a_line_has_any_length(count: int) -> None:
     x = np.random.default_rng(3).normal(size=count).astype(np.float32)
