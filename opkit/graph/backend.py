@@ -21,7 +21,7 @@ from opkit.graph.attention import keep_attention_whole
 from opkit.graph.doubles import narrow_doubles
 from opkit.graph.folding import fold
 from opkit.graph.program import CompiledSegment
-from opkit.graph.segments import Left, cut, outputs_of
+from opkit.graph.segments import Left, cut, halved, outputs_of
 from opkit.graph.sizes import Sized, has_open_sizes
 from opkit.graph.translation import does_nothing, is_view, line_of, operator_name, translate
 
@@ -36,6 +36,8 @@ __all__ = [
 ]
 
 DEBUG = "OPKIT_GRAPH_DEBUG"
+_MOST_HALVINGS = 3
+"""How often what is not compiled together is cut in two, at most."""
 
 
 @dataclass
@@ -178,7 +180,9 @@ def compile_module(
     parts = cut(module, chip, smallest=smallest)
     found.left = parts.left
     is_debug = os.environ.get(DEBUG, "0") not in ("", "0")
-    for nodes in parts.segments:
+    waiting = [(nodes, _MOST_HALVINGS) for nodes in reversed(parts.segments)]
+    while waiting:
+        nodes, halvings = waiting.pop()
         name = f"opkit_segment_{len(found.segments)}"
         outputs = outputs_of(nodes)
         try:
@@ -186,7 +190,12 @@ def compile_module(
                 name, translate(nodes, outputs, "segment", takes_int64=True), chip
             )
         except (UsageError, BuildError, AssertionError, NotImplementedError) as err:
-            # One node alone would do; together they do not: torch runs them, and says why.
+            # One node alone would do; together they do not. Half of them may; of the last halves
+            # torch runs the nodes, and says why.
+            halves = halved(nodes) if halvings else []
+            if halves:
+                waiting += [(half, halvings - 1) for half in reversed(halves)]
+                continue
             reason = (str(err) or repr(err)).splitlines()[0]
             found.left += [
                 Left(n.name, operator_name(n), reason, line_of(n), is_view(n))

@@ -26,7 +26,7 @@ from opkit.graph.translation import (
     translate,
 )
 
-__all__ = ["Cut", "Left", "alone", "cut", "outputs_of"]
+__all__ = ["Cut", "Left", "alone", "cut", "halved", "outputs_of"]
 
 
 @dataclass(frozen=True)
@@ -204,6 +204,19 @@ def _trimmed(nodes: list[fx.Node]) -> list[fx.Node]:
                     inside.discard(node)
                     changed = True
     return [node for node in nodes if node in inside]
+
+
+def halved(nodes: list[fx.Node]) -> list[list[fx.Node]]:
+    """Return the two halves of a sub-graph in order, without the views at their ends; nothing where
+    one of them would do no work."""
+    first = set(nodes[: len(nodes) // 2])
+    first |= {node for node in nodes if does_nothing(node) and node.args[0] in first}
+    halves = [
+        _trimmed([node for node in nodes if (node in first) == is_first])
+        for is_first in (True, False)
+    ]
+    does_work = all(any(not is_view(node) for node in half) for half in halves)
+    return halves if does_work else []
 
 
 def _gives_several(node: fx.Node) -> bool:

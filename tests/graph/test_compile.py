@@ -32,6 +32,7 @@ from opkit.graph.backend import (  # noqa: E402
 )
 from opkit.graph.debug import GraphDifference  # noqa: E402
 from opkit.graph.export import exported  # noqa: E402
+from opkit.graph.program import CompiledSegment  # noqa: E402
 
 
 class Gated(nn.Module):
@@ -448,3 +449,27 @@ def test_what_takes_too_much_to_compile_is_left_to_torch(monkeypatch: pytest.Mon
     torch.testing.assert_close(found, chain(x))
     (graph,) = graphs
     assert "may take 0.002" in graph.left[0].reason
+
+
+def test_of_what_is_not_compiled_together_the_halves_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    # One kernel that had no room left the whole backward of RWKV, 1100 nodes, to torch.
+    def few(name: str, translation: Any, chip: Any) -> Any:
+        if len(translation.nodes) > 4 or any("tan" in n.name for n in translation.nodes):
+            raise UsageError("too many at once")
+        return CompiledSegment(name, translation, chip)
+
+    monkeypatch.setattr("opkit.graph.backend.CompiledSegment", few)
+
+    def model(x: Any) -> Any:
+        values, _ = (x * 2).max(1)
+        y = values.exp().sin().cos().abs().neg() + 1
+        return y.sqrt().tan().reshape(2, 2), y.tanh().t()
+
+    x = torch.rand(4, 16)
+    with watching() as graphs, torch.no_grad():
+        found = torch.compile(model, backend=opkit, dynamic=False)(x)
+    torch.testing.assert_close(found, model(x), equal_nan=True)
+    (graph,) = graphs
+    assert len(graph.segments) > 1
+    work = [left for left in graph.left if not left.is_view]
+    assert 2 <= len(work) < 6 and {left.reason for left in work} == {"too many at once"}
