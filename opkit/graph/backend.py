@@ -105,6 +105,8 @@ def _without_excluded(table: dict[Any, Callable[..., Any]]) -> dict[Any, Callabl
     table.pop(attention.default, None)
     # Whole it is one operator that torch runs; taken apart it is five on whole numbers of 64 bits.
     table.pop(torch.ops.aten.embedding_dense_backward.default, None)
+    # Taken apart it adds elements one by one.
+    table.pop(torch.ops.aten.col2im.default, None)
     # The compiler's own rows do not overflow, do not multiply what is lost near 1, and take fewer
     # instructions than torch's parts; the device's kernels are made of the same rows.
     return {op: parts for op, parts in table.items() if str(op) not in ATEN_ELEMENTWISE}

@@ -33,6 +33,12 @@ def _interleaved(*parts: oc.Value) -> oc.Value:
     return joined.reshape(rows, columns * len(parts))
 
 
+def _apart(x: oc.Value, step: int, value: float) -> oc.Value:
+    wide = x.reshape(*x.shape, 1)
+    wide = wide.apply("pad", widths=((0, 0), (0, 0), (1, step - 2)), value=value)
+    return wide.reshape(x.shape[0], x.shape[1] * step)
+
+
 def _repeated(x: oc.Value, times: int) -> oc.Value:
     shape = (*x.shape, times)
     wide = x.reshape(*x.shape, 1).apply("broadcast_to", shape=shape)
@@ -73,6 +79,15 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
     "one in turn with one that all rows share": (
         lambda x, y: _interleaved(x, y.apply("broadcast_to", shape=(50, 33)), x),
         (Spec("x", (50, 33), "float16"), Spec("y", (33,), "float16")),
+    ),
+    "elements with others between": (
+        lambda x, y: (
+            _interleaved(x[:, ::2], y),
+            _apart(x, 2, 0.0),
+            _apart(x, 3, 1.5),
+            _interleaved(y, x[:, 1::2], y),
+        ),
+        (Spec("x", (37, 66), "float16"), Spec("y", (37, 33), "float16")),
     ),
     "each element a few times": (
         lambda x, y: (_repeated(x, 2), _repeated(x, 7) + 1, _repeated(y, 3)),

@@ -40,6 +40,14 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
         ((2, 3, 9, 8),),
     ),
     "means of parts": (lambda x: F.adaptive_avg_pool2d(x, (3, 2)), ((2, 3, 9, 8),)),
+    "patches put together": (
+        lambda x: F.fold(x, (7, 9), (3, 2), stride=(2, 1), padding=(1, 0), dilation=(1, 2)),
+        ((2, 18, 28),),
+    ),
+    "turned round without overlap": (
+        lambda x, w: F.conv_transpose2d(x, w, stride=2),
+        ((2, 3, 20, 24), (3, 4, 2, 2)),
+    ),
     "norm of a batch": (
         lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True),
         ((3, 4, 5, 6), (4,), (4,)),

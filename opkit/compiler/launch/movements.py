@@ -177,6 +177,7 @@ def _woven(
     operands: Sequence[Operand],
     result: Operand,
     pieces: Sequence[Piece],
+    bits: int,
     chip: Chip,
 ) -> Movement | None:
     """Return a movement whose result has few elements of each source in turn; None where it is no
@@ -197,7 +198,7 @@ def _woven(
         cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]
     ) -> tuple[Any, Sequence[TilingValue]]:
         sizes = [extent_of(operand.size) for operand in operands]
-        return weave_values(weave, sizes, extent_of(result.size), size, cores, chip)
+        return weave_values(weave, sizes, extent_of(result.size), size, bits, cores, chip)
 
     return Movement(
         f"weave_{inputs}_{strips}_{width}_{size}",
@@ -246,14 +247,14 @@ def _copy(
     chip: Chip | None,
 ) -> Movement:
     size = element_bytes(result.dtype)
-    if chip:
-        ordered = _woven(node, operands, result, pieces, chip)
-        ordered = ordered or _turned(node, operands[0], result, pieces, chip)
-        if ordered:
-            return ordered
     try:
-        boxes = boxes_of(pieces, size)
         bits = constant_bits(value, result.dtype, size)
+        if chip:
+            ordered = _woven(node, operands, result, pieces, bits, chip)
+            ordered = ordered or _turned(node, operands[0], result, pieces, chip)
+            if ordered:
+                return ordered
+        boxes = boxes_of(pieces, size)
     except UsageError as err:
         raise GraphError(err.message, location=node.location, help=err.help) from err
     room = max(len(box.outer) for box in boxes) if outer is None else outer

@@ -163,7 +163,27 @@ def _convolution_backward(
     return tuple(found)
 
 
+def _folded(
+    c: Call,
+    x: Value,
+    output_size: Sequence[int],
+    kernel_size: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
+) -> Value:
+    """Return images of columns of patches, what lies in several of them added up."""
+    given = {"stride": stride, "padding": padding, "dilation": dilation}
+    settings = {name: (int(values[0]), int(values[1])) for name, values in given.items()}
+    channels = fixed_size(c.shape[-3])
+    image = (x.shape[0] if x.ndim == 3 else 1, channels, *output_size)
+    cells = x.astype("float32").reshape(image[0], -1, x.shape[-1])
+    folded = unpatched(cells, image, (1, channels, *kernel_size), settings)
+    return folded.astype(c.dtype).reshape(*c.shape)
+
+
 ROWS: Mapping[str, Row] = {
+    "aten.col2im.default": _folded,
     "aten.convolution.default": _convolution,
     "aten.convolution_backward.default": _convolution_backward,
 }

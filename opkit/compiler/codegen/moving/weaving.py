@@ -1,10 +1,10 @@
 """The kernel for movements whose result has an element of each of a few rows in turn: stacks along
-the last axis, repeated elements, neighbours that change places."""
+the last axis, repeated elements, neighbours that change places, elements with zeros between."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opkit.chips import DATA_BLOCK_BYTES, Chip
 
@@ -35,7 +35,10 @@ class _Column:
     """One of the elements that lie together in the result, of all of them."""
 
     source: int
+    """-1: the constant."""
     offset: int
+    step: int
+    """Elements from one group to the next in the source."""
     outer: tuple[int, ...]
     """Elements from one to the next along the outer axes of the source."""
 
@@ -46,6 +49,7 @@ class _Strip:
 
     source: int
     offset: int
+    step: int
     rows: int
     row_step: int
     outer: tuple[int, ...]
@@ -57,12 +61,10 @@ class Weave:
 
     count: int
     """Groups that follow each other."""
-    step: int
-    """Elements from one group to the next in the sources."""
     strips: tuple[_Strip, ...]
-    places: tuple[tuple[int, int], ...]
-    """For each element of a group: the row of a tile, counted through the strips, and the elements
-    before it in there."""
+    places: tuple[tuple[int, int, int], ...]
+    """For each element of a group: the row of a tile, counted through the strips, the elements
+    before it in there, and those from group to group; the row behind the last is the constant."""
     outer: tuple[tuple[int, int], ...]
     """Extents, and steps in the result."""
     target: int
@@ -73,7 +75,7 @@ class Weave:
         return sum(strip.rows for strip in self.strips)
 
     def elements(self) -> int:
-        """Return how many elements are moved."""
+        """Return how many elements there are."""
         found = self.count * len(self.places)
         for extent, _ in self.outer:
             found *= extent
@@ -92,56 +94,65 @@ def weave_of(pieces: Sequence[Piece], size_bytes: int) -> Weave | None:
     columns: dict[int, _Column] = {}
     shapes = set()
     for piece in pieces:
-        if piece.source < 0:
-            return None
         axes = list(piece.axes)
         extent, apart = next(((n, step) for n, step, to in axes if to == 1), (1, 0))
         axes = [axis for axis in axes if axis[2] != 1]
         if not axes or extent > _MOST_WIDTH:
             return None
         count, step, width = axes.pop(min(range(len(axes)), key=lambda at: axes[at][2]))
-        shapes.add((count, step, width, tuple((n, to) for n, _, to in axes)))
+        if not 0 <= step <= LONGEST_STEP_BYTES // size_bytes:
+            return None
+        shapes.add((count, width, tuple((n, to) for n, _, to in axes)))
         outer = tuple(from_ for _, from_, _ in axes)
         for at in range(extent):
             offset = piece.source_offset + at * apart
-            columns[piece.target_offset + at] = _Column(piece.source, offset, outer)
+            columns[piece.target_offset + at] = _Column(piece.source, offset, step, outer)
     target = min(columns, default=0)
     if len(shapes) != 1 or sorted(columns) != list(range(target, target + len(columns))):
         return None
-    ((count, step, width, around),) = shapes
-    if not 2 <= width == len(columns) <= _MOST_WIDTH or len(around) > MOST_OUTER:
+    ((count, width, around),) = shapes
+    if not 2 <= width == len(columns) <= _MOST_WIDTH or len(around) > MOST_OUTER or count < FEW:
         return None
-    if count < FEW or not 1 <= step <= LONGEST_STEP_BYTES // size_bytes:
-        return None
-    strips, places = _strips([columns[at] for at in sorted(columns)], count, step)
-    return Weave(count, step, strips, places, around, target)
+    strips, places = _strips([columns[at] for at in sorted(columns)], count)
+    return Weave(count, strips, places, around, target) if strips else None
 
 
 def _strips(
-    columns: Sequence[_Column], count: int, step: int
-) -> tuple[tuple[_Strip, ...], tuple[tuple[int, int], ...]]:
+    columns: Sequence[_Column], count: int
+) -> tuple[tuple[_Strip, ...], tuple[tuple[int, int, int], ...]]:
     """Return what is copied in, and where in there the columns lie."""
     strips: list[_Strip] = []
-    found: dict[_Column, tuple[int, int]] = {}
+    found: dict[_Column, tuple[int, int, int]] = {}
     rows = begin = 0
-    for column in sorted(set(columns), key=lambda each: (each.source, each.outer, each.offset)):
-        last = strips[-1] if strips else None
-        if last and (last.source, last.outer) == (column.source, column.outer):
-            if column.offset - begin < step:
-                found[column] = (rows - 1, column.offset - begin)
-                continue
+    constants = {column for column in columns if column.source < 0}
+    order = sorted(
+        set(columns) - constants, key=lambda each: (each.source, each.step, each.outer, each.offset)
+    )
+    for column in order:
+        last, step = (strips[-1] if strips else None), column.step
+        if last and (last.source, last.step, last.outer) == (column.source, step, column.outer):
             apart = column.offset - begin
-            if apart >= (count + 1) * step and last.row_step in (0, apart):
-                strips[-1] = _Strip(last.source, last.offset, last.rows + 1, apart, last.outer)
-                found[column], begin, rows = (rows, 0), column.offset, rows + 1
+            if apart < step:
+                found[column] = (rows - 1, apart, step)
                 continue
-        strips.append(_Strip(column.source, column.offset, 1, 0, column.outer))
-        found[column], begin, rows = (rows, 0), column.offset, rows + 1
+            if apart >= (count + 1) * step and last.row_step in (0, apart):
+                strips[-1] = replace(last, rows=last.rows + 1, row_step=apart)
+                found[column], begin, rows = (rows, 0, step), column.offset, rows + 1
+                continue
+        strips.append(_Strip(column.source, column.offset, step, 1, 0, column.outer))
+        found[column], begin, rows = (rows, 0, step), column.offset, rows + 1
+    found |= dict.fromkeys(constants, (rows, 0, 0))
     return tuple(strips), tuple(found[column] for column in columns)
 
 
 def weave_values(
-    weave: Weave, inputs: Sequence[int], output: int, size_bytes: int, cores: int, chip: Chip
+    weave: Weave,
+    inputs: Sequence[int],
+    output: int,
+    size_bytes: int,
+    bits: int,
+    cores: int,
+    chip: Chip,
 ) -> tuple[int, list[TilingValue]]:
     """Return the cores and the tiling data of a launch.
 
@@ -149,12 +160,13 @@ def weave_values(
         inputs: elements of each.
         output: elements of the result.
         size_bytes: Bytes per element.
+        bits: of the constant.
         cores: that the chip has.
     """
     worth: int = fair_cores(
         *(chip, weave.elements(), cores),
         vector_cycles=PICKED_CYCLES,
-        read_bytes=-(-size_bytes * weave.step * weave.rows // len(weave.places)),
+        read_bytes=-(-size_bytes * sum(s.step * s.rows for s in weave.strips) // len(weave.places)),
         written_bytes=size_bytes,
     )
     tile, pitch = _tile(weave, size_bytes, worth)
@@ -169,10 +181,12 @@ def weave_values(
         "extra": units % used,
         "target": weave.target,
         "count": weave.count,
-        "step": weave.step,
         "tile": tile,
         "pitch": pitch,
-        "span": max(shift for _, shift in weave.places),
+        "rows": weave.rows,
+        "span": _span(weave),
+        "hasConstant": any(row == weave.rows for row, _, _ in weave.places),
+        "constant": bits & ((1 << 8 * size_bytes) - 1),
         "outputSize": output,
     }
     for at, (extent, to) in enumerate([(1, 0)] * missing + list(weave.outer)):
@@ -182,21 +196,24 @@ def weave_values(
         values |= {
             f"strips[{at}].source": strip.source,
             f"strips[{at}].offset": strip.offset,
+            f"strips[{at}].step": strip.step,
             f"strips[{at}].rows": strip.rows,
             f"strips[{at}].rowStep": strip.row_step,
         }
         for axis, from_ in enumerate([0] * missing + list(strip.outer)):
             values[f"strips[{at}].steps[{axis}]"] = from_
-    places = [(row * pitch + shift) * size_bytes for row, shift in weave.places]
-    values |= {f"places[{at}]": place for at, place in enumerate(places)}
-    names = _members(len(inputs), len(weave.strips), len(places))
+    for at, (row, shift, step) in enumerate(weave.places):
+        values[f"places[{at}]"] = (row * pitch + shift) * size_bytes
+        values[f"steps[{at}]"] = step * size_bytes
+    names = _members(len(inputs), len(weave.strips), len(weave.places))
     return used, [TilingValue(name, "int64_t", values[name]) for name in names]
 
 
 def _members(inputs: int, strips: int, width: int) -> list[str]:
     """Return the tiling data's members, in order."""
     return [
-        *("perBlock", "extra", "target", "count", "step", "tile", "pitch", "span", "outputSize"),
+        *("perBlock", "extra", "target", "count", "tile", "pitch", "rows", "span"),
+        *("hasConstant", "constant", "outputSize"),
         *(f"extents[{at}]" for at in range(MOST_OUTER)),
         *(f"targetSteps[{at}]" for at in range(MOST_OUTER)),
         *(f"inputSizes[{at}]" for at in range(inputs)),
@@ -204,27 +221,33 @@ def _members(inputs: int, strips: int, width: int) -> list[str]:
             f"strips[{at}].{name}"
             for at in range(strips)
             for name in (
-                *("source", "offset", "rows", "rowStep"),
+                *("source", "offset", "step", "rows", "rowStep"),
                 *(f"steps[{axis}]" for axis in range(MOST_OUTER)),
             )
         ),
         *(f"places[{at}]" for at in range(width)),
+        *(f"steps[{at}]" for at in range(width)),
     ]
+
+
+def _span(weave: Weave) -> int:
+    """Return the elements of a row behind the first of its last group."""
+    return max(shift for _, shift, _ in weave.places)
 
 
 def _tile(weave: Weave, size_bytes: int, cores: int) -> tuple[int, int]:
     """Return the groups of a tile, as many as fit but some for each core, and the elements from row
     to row in there."""
     block = DATA_BLOCK_BYTES // size_bytes
-    width, span = len(weave.places), max(shift for _, shift in weave.places)
+    width, step = len(weave.places), max(strip.step for strip in weave.strips)
     outer = weave.elements() // (weave.count * width)
     tile = min(weave.count, MOST_PLACES // width)
 
     def pitch_of(tile: int) -> int:
-        return -(-((tile - 1) * weave.step + 1 + span) // block) * block
+        return -(-((tile - 1) * step + 1 + _span(weave)) // block) * block
 
     while tile > block:
-        is_small = weave.rows * pitch_of(tile) * size_bytes <= BUFFER_BYTES
+        is_small = (weave.rows * pitch_of(tile) + block) * size_bytes <= BUFFER_BYTES
         units = -(-weave.count // tile) * outer
         if is_small and (units >= cores or tile * width <= _FEW_PLACES):
             break
@@ -250,6 +273,7 @@ def write_weave(
             f"struct {strip} {{",
             "int64_t source;  // which input",
             "int64_t offset;  // where it begins",
+            "int64_t step;  // from one group of the result to the next",
             "int64_t rows;",
             "int64_t rowStep;  // elements from row to row",
             f"int64_t steps[{MOST_OUTER}];",
@@ -260,16 +284,19 @@ def write_weave(
             "int64_t extra;  // the first cores take one more",
             "int64_t target;  // where it begins",
             "int64_t count;  // groups of elements that lie together in the result",
-            "int64_t step;  // from one to the next in the inputs",
             "int64_t tile;  // groups of a tile",
             "int64_t pitch;  // elements from row to row of a tile",
-            "int64_t span;  // elements of a row behind those of its last group",
+            "int64_t rows;  // of a tile; the constant lies behind them",
+            "int64_t span;  // elements of a row behind the first of its last group",
+            "int64_t hasConstant;",
+            "int64_t constant;",
             "int64_t outputSize;",
             f"int64_t extents[{MOST_OUTER}];",
             f"int64_t targetSteps[{MOST_OUTER}];",
             f"int64_t inputSizes[{inputs}];",
             f"{strip} strips[{strips}];",
             f"int64_t places[{width}];  // bytes before each element of the first group",
+            f"int64_t steps[{width}];  // bytes to that of the next",
             "};",
         ]
     )
@@ -315,7 +342,7 @@ pipe.InitBuffer(queueOut, 2, {BUFFER_BYTES});
 pipe.InitBuffer(placeBuffer, {MOST_PLACES} * sizeof(int32_t));
 pipe.InitBuffer(groupBuffer, {MOST_PLACES} * sizeof(float));
 pipe.InitBuffer(shiftBuffer, {MOST_PLACES} * sizeof(float));
-pipe.InitBuffer(tableBuffer, {_MOST_WIDTH} * sizeof(float));
+pipe.InitBuffer(tableBuffer, 2 * {_MOST_WIDTH} * sizeof(float));
 MakePlaces();
 }}
 
@@ -327,7 +354,7 @@ const int64_t group = unit % along * tiling.tile;
 const int64_t groups = Less(tiling.count - group, tiling.tile);
 int64_t sources[STRIPS];
 for (int32_t strip = 0; strip < STRIPS; ++strip) {{
-sources[strip] = tiling.strips[strip].offset + group * tiling.step;
+sources[strip] = tiling.strips[strip].offset + group * tiling.strips[strip].step;
 }}
 int64_t target = tiling.target + group * WIDTH;
 int64_t rest = unit / along;
@@ -346,7 +373,7 @@ CopyOut(target, groups * WIDTH);
 }}
 
 private:
-// Where in a tile each element of the result lies: that of its group's number in the first group, and the groups before.
+// Where in a tile each element of the result lies: where that of the first group does, and a step for each group before.
 __aicore__ inline void MakePlaces()
 {{
 LocalTensor<int32_t> found = placeBuffer.Get<int32_t>();
@@ -354,8 +381,10 @@ LocalTensor<float> index = found.ReinterpretCast<float>();
 LocalTensor<float> group = groupBuffer.Get<float>();
 LocalTensor<float> shift = shiftBuffer.Get<float>();
 LocalTensor<float> table = tableBuffer.Get<float>();
+LocalTensor<float> steps = table[{_MOST_WIDTH}];
 for (uint32_t element = 0; element < WIDTH; ++element) {{
 table.SetValue(element, static_cast<float>(tiling.places[element]));
+steps.SetValue(element, static_cast<float>(tiling.steps[element]));
 }}
 const int32_t id = static_cast<int32_t>(pipe.FetchEventID(HardEvent::S_V));
 SetFlag<HardEvent::S_V>(id);
@@ -377,9 +406,13 @@ Muls(index, index, static_cast<float>(sizeof(float)), elements);
 PipeBarrier<PIPE_V>();
 Cast(found, index, RoundMode::CAST_ROUND, elements);
 PipeBarrier<PIPE_V>();
+Gather(shift, steps, found.ReinterpretCast<uint32_t>(), 0, static_cast<uint32_t>(elements));
+PipeBarrier<PIPE_V>();
+Mul(group, group, shift, elements);
+PipeBarrier<PIPE_V>();
 Gather(shift, table, found.ReinterpretCast<uint32_t>(), 0, static_cast<uint32_t>(elements));
 PipeBarrier<PIPE_V>();
-Axpy(shift, group, static_cast<float>(tiling.step * sizeof(TYPE)), elements);
+Add(shift, shift, group, elements);
 PipeBarrier<PIPE_V>();
 Cast(found, shift, RoundMode::CAST_ROUND, elements);
 PipeBarrier<PIPE_V>();
@@ -389,9 +422,9 @@ places = found.ReinterpretCast<uint32_t>();
 __aicore__ inline void CopyIn(const int64_t* sources, int64_t groups)
 {{
 LocalTensor<TYPE> tile = queueIn.AllocTensor<TYPE>();
-const int64_t length = (groups - 1) * tiling.step + 1 + tiling.span;
 int64_t row = 0;
 for (int32_t strip = 0; strip < STRIPS; ++strip) {{
+const int64_t length = (groups - 1) * tiling.strips[strip].step + 1 + tiling.span;
 const int64_t source = tiling.strips[strip].source;
 const int64_t rows = tiling.strips[strip].rows;
 // Behind the last group of one strip may lie less than behind that of another.
@@ -407,6 +440,10 @@ __aicore__ inline void Compute(int64_t groups)
 {{
 LocalTensor<TYPE> from = queueIn.DeQue<TYPE>();
 LocalTensor<TYPE> to = queueOut.AllocTensor<TYPE>();
+if (tiling.hasConstant != 0) {{
+Duplicate(from[tiling.rows * tiling.pitch], static_cast<TYPE>(tiling.constant), BLOCK);
+PipeBarrier<PIPE_V>();
+}}
 Gather(to, from, places, 0, static_cast<uint32_t>(groups * WIDTH));
 queueIn.FreeTensor(from);
 queueOut.EnQue(to);
