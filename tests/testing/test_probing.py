@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opkit.errors import OperatorError
 from opkit.schema import OpSpec, ShapeRule, TensorSpec
 from opkit.testing import Case, Golden, load_golden, make_inputs, run_cases
 from opkit.testing.probing import probing_cases
@@ -200,7 +201,8 @@ def test_rows_have_one_such_value_each(norm: OpSpec, write_golden: Callable[[str
         )
     )
     assert isinstance(golden, Golden)
-    (case,) = probing_cases(norm, golden, shape_rule=golden.shape_rule(norm))
+    case, rare = probing_cases(norm, golden, shape_rule=golden.shape_rule(norm))
+    assert not case.may_be_refused and rare.may_be_refused
     x, gamma = make_inputs(case)
     assert isinstance(x, np.ndarray) and isinstance(gamma, np.ndarray)
     assert ((~np.isfinite(x) | (x == 0)).sum(axis=-1) == 1).all() and np.isfinite(gamma).all()
@@ -362,3 +364,24 @@ def test_rows_of_rare_shapes_are_those_of_which_the_golden_has_results(
     ]
     shapes = [(2, 1, 3, 2, 5), (5, 0), (65539, 1), (2, 20011)]
     assert [case.shape for case in found] == [s for s in shapes if s[-1] or takes_none]
+
+
+def test_a_rule_for_shapes_gets_more_axes_than_four(
+    write_golden: Callable[[str], Path],
+) -> None:
+    text = "def probe(x, y):\n    return x + y\n"
+    operator = spec([tensor("x", "float32"), tensor("y", "float32")], tensor("z", "float32"))
+
+    def rare(
+        rule: Callable[[tuple[int, ...]], dict[str, tuple[int, ...]]],
+    ) -> list[tuple[int, ...]]:
+        found = probing_cases(operator, load_golden(write_golden(text)), shape_rule=rule)
+        return [case.shape for case in found if case.may_be_refused]
+
+    def of_two_axes(shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+        if len(shape) > 2:
+            raise OperatorError("two axes at most")
+        return {"y": shape[-1:]}
+
+    assert rare(lambda shape: {"y": (*shape[:-2], 1, shape[-1])}) == [(2, 1, 3, 2, 5)]
+    assert rare(of_two_axes) == []
