@@ -163,6 +163,14 @@ def test_a_line_that_is_too_long_to_sort_is_refused_at_the_users_line() -> None:
         kernel(np.zeros((2, 9000), np.float32))
 
 
+def test_lines_across_rows_are_sorted_as_rows() -> None:
+    kernel = oc.compile(lambda x: x.apply("argsort", axis=0), Spec("x", (70, 40), "float16"))
+    kinds = [group.kind for group in kernel.stages.fused.groups]
+    assert kinds == ["transpose", "sort", "transpose"]
+    x = np.random.default_rng(0).integers(-9, 9, (70, 40)).astype(np.float16)
+    np.testing.assert_array_equal(kernel(x), np.argsort(x, axis=0, kind="stable"))
+
+
 @pytest.mark.slow
 def test_the_processor_at_hand_orders_alike() -> None:
     kernel = oc.compile(_both, Spec("x", (3, 9), "bfloat16"), name="host_order", target="cpp")

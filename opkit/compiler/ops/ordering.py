@@ -117,16 +117,8 @@ def _first(x: Value, k: int, axis: int, largest: bool) -> tuple[Value, Value]:
     if isinstance(extent, int) and _are_few(x, axis, extent, k):
         return _by_comparing(x, k, axis, largest)
     if not isinstance(extent, int) or extent <= MOST_SORTED:
-        # Lines that lie side by side are the vector unit's.
-        is_turned = axis < x.ndim - 1 and x.dtype != "int32"
-        order = [at for at in range(x.ndim) if at != axis] + [axis]
-        turned = x.transpose(*order) if is_turned else x
-        settings = {"axis": -1 if is_turned else axis, "descending": largest, "count": k}
-        first = (turned.apply("sort", **settings), turned.apply("argsort", **settings))
-        if not is_turned:
-            return first
-        back = sorted(range(x.ndim), key=order.__getitem__)
-        return first[0].transpose(*back), first[1].transpose(*back)
+        settings = {"axis": axis, "descending": largest, "count": k}
+        return x.apply("sort", **settings), x.apply("argsort", **settings)
     if 2 * k > _PART:
         raise GraphError(
             f"the first {k} of {extent} elements: at most {_PART // 2} of an axis that is longer"

@@ -498,6 +498,17 @@ def _transpose(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value 
     return None
 
 
+def _sorted(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
+    """Return lines across rows sorted as rows: those are the vector unit's."""
+    (x,) = inputs
+    axis = node.settings.axis(x.ndim)
+    if axis == x.ndim - 1 or x.dtype == "int32":
+        return None
+    order = [at for at in range(x.ndim) if at != axis] + [axis]
+    turned = x.transpose(*order).apply(node.operator, **{**node.settings, "axis": x.ndim - 1})
+    return turned.transpose(*sorted(range(x.ndim), key=order.__getitem__))
+
+
 def _slice(work: _Simplifier, node: Node, inputs: Sequence[Value]) -> Value | None:
     """Return a slice of what was put side by side as the parts that it is made of."""
     (x,) = inputs
@@ -648,6 +659,8 @@ _RULES: Mapping[str, Callable[[_Simplifier, Node, Sequence[Value]], Value | None
     "reshape": _reshape,
     "transpose": _transpose,
     "matmul": _matmul,
+    "sort": _sorted,
+    "argsort": _sorted,
     "broadcast_to": _expand_to,
     "slice": _slice,
     "concat": _concat,
