@@ -165,3 +165,22 @@ def test_means_of_parts_of_unequal_sizes_are_kernels(dtype: Any) -> None:
     limit = {torch.float32: 1e-5, torch.float16: 2e-3}[dtype]
     torch.testing.assert_close(found, pooled(x, y), rtol=limit, atol=limit, equal_nan=True)
     assert not graphs[0].left
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_windows_along_three_axes_are_kernels(dtype: Any) -> None:
+    def pooled(x: Any) -> Any:
+        return (
+            *F.max_pool3d(x, (2, 3, 2), (2, 1, 2), (1, 1, 0), return_indices=True),
+            *F.max_pool3d(x[0], 3, dilation=(1, 2, 1), ceil_mode=True, return_indices=True),
+            F.avg_pool3d(x.float(), (2, 3, 2), 2, (1, 1, 0), count_include_pad=False),
+        )
+
+    # Equal elements, and what is no number, decide which of a window's places is given.
+    x = torch.randint(-4, 4, (2, 3, 5, 9, 8)).to(dtype)
+    x[0, 1, 2, 3, 4], x[1, 0, 0, 0, 0] = float("nan"), float("-inf")
+    with watching() as graphs:
+        found = torch.compile(pooled, backend=opkit, dynamic=False)(x)
+    for mine, expected in zip(found, pooled(x), strict=True):
+        torch.testing.assert_close(mine, expected, rtol=2e-3, atol=2e-3, equal_nan=True)
+    assert not [left for left in graphs[0].left if not left.is_view]

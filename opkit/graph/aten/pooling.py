@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -69,49 +70,62 @@ class _Windows:
 
 
 def _windows(
+    axes: int,
     image: Sequence[Any],
     result: Sequence[Any],
     kernel: Sequence[int],
     stride: Sequence[int],
     padding: Sequence[int] | int,
     dilation: Sequence[int] | int = 1,
-) -> tuple[_Windows, _Windows]:
-    """Return the windows along rows and along columns."""
-    steps = _pair(stride) if stride else _pair(kernel)
-    pairs = zip(_pair(kernel), steps, _pair(padding), _pair(dilation), strict=True)
-    rank = len(image)
-    extents = list(zip(fixed_shape(image[-2:]), fixed_shape(result[-2:]), strict=True))
-    made = [_Windows(rank - 2 + at, *given, *extents[at]) for at, given in enumerate(pairs)]
-    return made[0], made[1]
+) -> list[_Windows]:
+    """Return the windows along each of the last axes."""
+    given = (kernel, stride or kernel, padding, dilation)
+    taps, steps, paddings, dilations = (_each(value, axes) for value in given)
+    extents, counts = fixed_shape(image[-axes:]), fixed_shape(result[-axes:])
+    numbers = zip(taps, steps, paddings, dilations, extents, counts, strict=True)
+    return [_Windows(len(image) - axes + at, *own) for at, own in enumerate(numbers)]
 
 
-def _pair(value: Sequence[int] | int) -> tuple[int, int]:
+def _each(value: Sequence[int] | int, axes: int) -> tuple[int, ...]:
     given = (value,) if isinstance(value, int) else tuple(int(each) for each in value)
-    return (given[0], given[-1])
+    return given * axes if len(given) == 1 else given
 
 
-def _maximum(
-    c: Call,
-    x: Value,
-    kernel: Sequence[int],
-    stride: Sequence[int] = (),
-    padding: Sequence[int] | int = 0,
-    dilation: Sequence[int] | int = 1,
-    ceil_mode: bool = False,
-) -> tuple[Value, Value]:
-    """The largest of each window, and where in its image that lies: the first of equal ones."""
-    if "float" not in c.dtypes[0]:
-        raise Refused("the largest of whole numbers' windows has no kernel")
-    rows, columns = _windows(x.shape, c.shapes[0], kernel, stride, padding, dilation)
-    best, across = _largest(columns.parts(columns.framed(x, -math.inf)))
-    place = _place(c, columns, across)
-    best, down = _largest(rows.parts(rows.framed(best, -math.inf)))
-    # The column is that of the row which has the largest.
-    wide = rows.parts(rows.framed(place, 0))
-    column = wide[0]
-    for tap, each in enumerate(wide[1:], 1):
-        column = down.apply("equal", float(tap)).apply("where", each, column)
-    return best, _place(c, rows, down) * columns.extent + column
+def _maximum(axes: int) -> Row:
+    """Return the row of the largest of each window along some axes."""
+
+    def row(
+        c: Call,
+        x: Value,
+        kernel: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] | int = 0,
+        dilation: Sequence[int] | int = 1,
+        ceil_mode: bool = False,
+    ) -> tuple[Value, Value]:
+        """The largest of each window, and where in its image that lies: the first of equal ones."""
+        if "float" not in c.dtypes[0]:
+            raise Refused("the largest of whole numbers' windows has no kernel")
+        windows = _windows(axes, x.shape, c.shapes[0], kernel, stride, padding, dilation)
+        best, place, inner = x, None, 1
+        for each in reversed(windows):
+            best, tap = _largest(each.parts(each.framed(best, -math.inf)))
+            own = _place(c, each, tap) * inner
+            # The place along inner axes is that of the row which has the largest.
+            place = own if place is None else own + _chosen(each.parts(each.framed(place, 0)), tap)
+            inner *= each.extent
+        assert place is not None
+        return best, place
+
+    return row
+
+
+def _chosen(parts: Sequence[Value], which: Value) -> Value:
+    """Return of several tensors the elements of that one which another tensor says."""
+    found = parts[0]
+    for tap, part in enumerate(parts[1:], 1):
+        found = which.apply("equal", float(tap)).apply("where", part, found)
+    return found
 
 
 def _largest(parts: Sequence[Value]) -> tuple[Value, Value]:
@@ -158,25 +172,30 @@ def _maximum_backward(
     return put.astype(c.dtype).reshape(*c.shape)
 
 
-def _average(
-    c: Call,
-    x: Value,
-    kernel: Sequence[int],
-    stride: Sequence[int] = (),
-    padding: Sequence[int] | int = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Value:
-    windows = _windows(x.shape, c.shape, kernel, stride, padding)
-    value = x.astype("float32")
-    for each in reversed(windows):
-        parts = each.parts(each.framed(value, 0.0))
-        value = parts[0]
-        for part in parts[1:]:
-            value = value + part
-    factor = _factor(c, windows, x.ndim, count_include_pad, divisor_override)
-    return (value * factor).astype(c.dtype)
+def _average(axes: int) -> Row:
+    """Return the row of the mean of each window along some axes."""
+
+    def row(
+        c: Call,
+        x: Value,
+        kernel: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] | int = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Value:
+        windows = _windows(axes, x.shape, c.shape, kernel, stride, padding)
+        value = x.astype("float32")
+        for each in reversed(windows):
+            parts = each.parts(each.framed(value, 0.0))
+            value = parts[0]
+            for part in parts[1:]:
+                value = value + part
+        factor = _factor(c, windows, x.ndim, count_include_pad, divisor_override)
+        return (value * factor).astype(c.dtype)
+
+    return row
 
 
 def _factor(
@@ -185,11 +204,11 @@ def _factor(
     """Return what sums of windows are multiplied by."""
     if divisor is not None:
         return 1.0 / divisor
-    counts = np.multiply.outer(*(each.counted(with_padding) for each in windows))
+    counts = functools.reduce(np.multiply.outer, (each.counted(with_padding) for each in windows))
     if counts.min() == counts.max():
         return 1.0 / int(counts.min())
     factors = (1.0 / counts).astype(np.float32)
-    return c.constant(factors.reshape(*(1,) * (rank - 2), *factors.shape))
+    return c.constant(factors.reshape(*(1,) * (rank - factors.ndim), *factors.shape))
 
 
 def _average_backward(
@@ -203,7 +222,7 @@ def _average_backward(
     count_include_pad: bool,
     divisor_override: int | None,
 ) -> Value:
-    windows = _windows(x.shape, grad.shape, kernel, stride, padding)
+    windows = _windows(2, x.shape, grad.shape, kernel, stride, padding)
     factor = _factor(c, windows, x.ndim, count_include_pad, divisor_override)
     value = grad.astype("float32") * factor
     for each in windows:
@@ -287,9 +306,11 @@ LOOKUPS: Mapping[str, Callable[..., Sequence[tuple[Any, int]]]] = {
 """Operators that look up, as of `places`."""
 
 ROWS: Mapping[str, Row] = {
-    "aten.max_pool2d_with_indices.default": _maximum,
+    "aten.max_pool2d_with_indices.default": _maximum(2),
+    "aten.max_pool3d_with_indices.default": _maximum(3),
     "aten.max_pool2d_with_indices_backward.default": _maximum_backward,
-    "aten.avg_pool2d.default": _average,
+    "aten.avg_pool2d.default": _average(2),
+    "aten.avg_pool3d.default": _average(3),
     "aten.avg_pool2d_backward.default": _average_backward,
     "aten._adaptive_avg_pool2d.default": _adaptive,
     "aten._adaptive_avg_pool3d.default": _adaptive,

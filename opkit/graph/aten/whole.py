@@ -188,6 +188,7 @@ _PLACES = frozenset(
     for name in (
         *("sort.default", "sort.stable", "topk.default", "argmax.default", "argmin.default"),
         *("max.dim", "min.dim", "max_pool2d_with_indices.default"),
+        "max_pool3d_with_indices.default",
     )
 )
 """Operators that give places, and elements of what they read."""
