@@ -352,8 +352,9 @@ MUTATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 READS_BEYOND = ("native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update")
-"""Operators that read beyond weights and statistics of fewer elements on the CPU, which can end the
-process: the device has to refuse them."""
+READS_BEYOND_EMPTY = ("nn.functional.embedding_bag",)
+"""Operators that read beyond weights and statistics of fewer elements, or of none, on the CPU,
+which can end the process: the device has to refuse them."""
 
 
 def run_mutations(step: int, names: list[str], seconds: float) -> tuple[Tally, int]:
@@ -383,7 +384,9 @@ def run_mutations(step: int, names: list[str], seconds: float) -> tuple[Tally, i
 
                 name = f"{op.formatted_name} sample {index} tensor {place} {kind}"
                 has_other_size = changed.numel() != leaves[place].numel()
-                if op.name in READS_BEYOND and place != places[0] and has_other_size:
+                reads_beyond = op.name in READS_BEYOND and has_other_size
+                reads_beyond |= op.name in READS_BEYOND_EMPTY and changed.numel() == 0
+                if reads_beyond and place != places[0]:
                     _judge_refused(tally, name, call, "it reads beyond")
                 else:
                     _judge_refusal(tally, name, call)

@@ -76,6 +76,9 @@ const char* embedding_bag(const OperatorHandle&, Stack* stack) {
   const at::Tensor weight = tensor_at(*stack, kArguments, 0), factors = optional_at(*stack, kArguments, 6);
   at::Tensor numbers = tensor_at(*stack, kArguments, 1), offsets = tensor_at(*stack, kArguments, 2);
   const int64_t mode = value_at(*stack, kArguments, 4).toInt(), padding = value_at(*stack, kArguments, 8).toInt();
+  // The CPU reads the first offset without asking whether there is one.
+  TORCH_CHECK(numbers.numel() == 0 || offsets.numel() != 0 || offsets.dim() != 1, "embedding_bag: ", numbers.numel(),
+              " indices are in no bag: offsets is empty, expected one offset at least, 0");
   if (mode == kMax && padding >= 0) return "the largest of each bag, but for padding";
   if (!on_device(weight) || !on_device(numbers) || !on_device(offsets) || !is_float_kind(weight) ||
       weight.dim() != 2 || weight.numel() == 0 || numbers.dim() != 1 || offsets.dim() != 1 || numbers.numel() == 0 ||
