@@ -12,7 +12,7 @@ from ...ir import Location
 from ..core_count import fair_cores
 from ..kernel_class import KernelClass, TilingValue, class_of, struct_of
 from ..text import Text
-from .tiles import COPY_ROWS, MOST_PLACES, PICKED_CYCLES, TYPES
+from .tiles import COPY_ROWS, MOST_PLACES, PICKED_CYCLES, SPLIT, TYPES, filled
 
 __all__ = ["can_pick", "pick_values", "write_pick"]
 
@@ -108,11 +108,7 @@ def write_pick(name: str, size_bytes: int, location: Location | None = None) -> 
         "STRUCT": struct_name,
         "BLOCK": str(DATA_BLOCK_BYTES // size_bytes),
     }
-    out = Text()
-    for line in _KERNEL.strip().splitlines():
-        for word, text in words.items():
-            line = line.replace(word, text)
-        out(line)
+    out = filled(_KERNEL, words)
     out.mark(location, "DataCopyPad(")
     return KernelClass(name, class_name, struct_name, declaration, out, ("table", "index", "y"))
 
@@ -209,17 +205,7 @@ __aicore__ inline void Spread(const LocalTensor<int32_t>& found, int32_t picked)
 LocalTensor<float> group = numberBuffer.Get<float>();
 LocalTensor<float> within = extremeBuffer.Get<float>();
 LocalTensor<int32_t> begin = runBuffer.Get<int32_t>();
-CreateVecIndex(within, 0.0f, picked);
-PipeBarrier<PIPE_V>();
-Adds(group, within, 0.5f, picked);
-PipeBarrier<PIPE_V>();
-Muls(group, group, 1.0f / static_cast<float>(tiling.run), picked);
-PipeBarrier<PIPE_V>();
-Cast(group.ReinterpretCast<int32_t>(), group, RoundMode::CAST_FLOOR, picked);
-PipeBarrier<PIPE_V>();
-Cast(group, group.ReinterpretCast<int32_t>(), RoundMode::CAST_NONE, picked);
-PipeBarrier<PIPE_V>();
-Axpy(within, group, -1.0f * static_cast<float>(tiling.run), picked);
+Split(group, within, static_cast<float>(tiling.run), picked);
 Muls(group, group, static_cast<float>(sizeof(int32_t)), picked);
 PipeBarrier<PIPE_V>();
 Muls(within, within, static_cast<float>(sizeof(TYPE)), picked);
@@ -255,6 +241,7 @@ DataCopyPad(yGlobal[target], tile, DataCopyExtParams{{static_cast<uint16_t>(rows
 queueOut.FreeTensor(tile);
 }}
 {COPY_ROWS}
+{SPLIT}
 template <HardEvent event>
 __aicore__ inline void Order()
 {{

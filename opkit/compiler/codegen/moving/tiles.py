@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from ..text import Text
+
 __all__ = [
     "BUFFER_BYTES",
     "COPY_ROWS",
@@ -9,7 +13,9 @@ __all__ = [
     "LONGEST_STEP_BYTES",
     "MOST_PLACES",
     "PICKED_CYCLES",
+    "SPLIT",
     "TYPES",
+    "filled",
 ]
 
 BUFFER_BYTES = 32768
@@ -61,3 +67,33 @@ DataCopyPad(tile, from, DataCopyExtParams{static_cast<uint16_t>(rows), bytes, ga
 }
 """
 """Functions of a kernel's class, of elements of TYPE, BLOCK of them a block of 32 bytes."""
+
+SPLIT = """
+// Which group of `width` each of `count` elements is in, and where in there.
+__aicore__ inline void Split(const LocalTensor<float>& group, const LocalTensor<float>& within, float width, int32_t count)
+{
+CreateVecIndex(within, 0.0f, count);
+PipeBarrier<PIPE_V>();
+Adds(group, within, 0.5f, count);
+PipeBarrier<PIPE_V>();
+Muls(group, group, 1.0f / width, count);
+PipeBarrier<PIPE_V>();
+Cast(group.ReinterpretCast<int32_t>(), group, RoundMode::CAST_FLOOR, count);
+PipeBarrier<PIPE_V>();
+Cast(group, group.ReinterpretCast<int32_t>(), RoundMode::CAST_NONE, count);
+PipeBarrier<PIPE_V>();
+Axpy(within, group, -width, count);
+PipeBarrier<PIPE_V>();
+}
+"""
+"""A function of a kernel's class: of whole numbers below 2^24, which float holds."""
+
+
+def filled(text: str, words: Mapping[str, str]) -> Text:
+    """Return a kernel's text with what its words in capitals stand for, of one line or several."""
+    out = Text()
+    for line in text.strip().splitlines():
+        for word, meaning in words.items():
+            line = line.replace(word, meaning)
+        out.all(line.splitlines() or [""])
+    return out

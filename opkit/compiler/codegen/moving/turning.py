@@ -22,6 +22,7 @@ from .tiles import (
     MOST_PLACES,
     PICKED_CYCLES,
     TYPES,
+    filled,
 )
 
 __all__ = ["Turn", "turn_of", "turn_values", "write_turn"]
@@ -243,15 +244,10 @@ def write_turn(
             "};",
         ]
     )
+    words = {"TYPE": kind, "CLASS": class_name, "STRUCT": struct_name, "BLOCK": str(block)}
     out = Text()
-    out.all(
-        line.replace("TYPE", kind)
-        .replace("CLASS", class_name)
-        .replace("STRUCT", struct_name)
-        .replace("BLOCK", str(block))
-        for part in (_HEAD, COPY_ROWS, {"turn": _TURN, "pick": _PICK}[way], _TAIL)
-        for line in part.strip().splitlines()
-    )
+    for part in (_HEAD, COPY_ROWS, {"turn": _TURN, "pick": _PICK}[way], _TAIL):
+        out.extend(filled(part, words))
     out.mark(location, "DataCopyPad(")
     return KernelClass(name, class_name, struct_name, declaration, out, ("x", "y"))
 

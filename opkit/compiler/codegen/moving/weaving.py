@@ -20,7 +20,9 @@ from .tiles import (
     LONGEST_STEP_BYTES,
     MOST_PLACES,
     PICKED_CYCLES,
+    SPLIT,
     TYPES,
+    filled,
 )
 
 __all__ = ["Weave", "weave_of", "weave_values", "write_weave"]
@@ -300,8 +302,9 @@ def write_weave(
             "};",
         ]
     )
+    kind = TYPES[size_bytes]
     words = {
-        "TYPE": TYPES[size_bytes],
+        "TYPE": kind,
         "CLASS": class_name,
         "STRUCT": struct_name,
         "BLOCK": str(DATA_BLOCK_BYTES // size_bytes),
@@ -309,17 +312,13 @@ def write_weave(
         "WIDTH": str(width),
         "INPUTS": str(inputs),
         "PARAMETERS": "".join(f"GM_ADDR x{index}, " for index in range(inputs)),
+        "SOURCES": "\n".join(
+            f"inputs[{index}].SetGlobalBuffer(reinterpret_cast<__gm__ {kind}*>(x{index}),"
+            f" tiling.inputSizes[{index}]);"
+            for index in range(inputs)
+        ),
     }
-    out = Text()
-    for line in _KERNEL.strip().splitlines():
-        if line == "SOURCES":
-            for index in range(inputs):
-                address = f"reinterpret_cast<__gm__ {words['TYPE']}*>(x{index})"
-                out(f"inputs[{index}].SetGlobalBuffer({address}, tiling.inputSizes[{index}]);")
-            continue
-        for word, text in words.items():
-            line = line.replace(word, text)
-        out(line)
+    out = filled(_KERNEL, words)
     out.mark(location, "DataCopyPad(")
     names = (*(f"x{index}" for index in range(inputs)), "y")
     return KernelClass(name, class_name, struct_name, declaration, out, names)
@@ -390,18 +389,7 @@ const int32_t id = static_cast<int32_t>(pipe.FetchEventID(HardEvent::S_V));
 SetFlag<HardEvent::S_V>(id);
 WaitFlag<HardEvent::S_V>(id);
 const int32_t elements = static_cast<int32_t>(tiling.tile * WIDTH);
-CreateVecIndex(index, 0.0f, elements);
-PipeBarrier<PIPE_V>();
-Adds(group, index, 0.5f, elements);
-PipeBarrier<PIPE_V>();
-Muls(group, group, 1.0f / WIDTH, elements);
-PipeBarrier<PIPE_V>();
-Cast(group.ReinterpretCast<int32_t>(), group, RoundMode::CAST_FLOOR, elements);
-PipeBarrier<PIPE_V>();
-Cast(group, group.ReinterpretCast<int32_t>(), RoundMode::CAST_NONE, elements);
-PipeBarrier<PIPE_V>();
-Axpy(index, group, -1.0f * WIDTH, elements);
-PipeBarrier<PIPE_V>();
+Split(group, index, 1.0f * WIDTH, elements);
 Muls(index, index, static_cast<float>(sizeof(float)), elements);
 PipeBarrier<PIPE_V>();
 Cast(found, index, RoundMode::CAST_ROUND, elements);
@@ -457,6 +445,7 @@ DataCopyPad(output[target], tile, DataCopyExtParams{{1, bytes, 0, 0, 0}});
 queueOut.FreeTensor(tile);
 }}
 {COPY_ROWS}
+{SPLIT}
 TPipe pipe;
 TQue<QuePosition::VECIN, 2> queueIn;
 TQue<QuePosition::VECOUT, 2> queueOut;
