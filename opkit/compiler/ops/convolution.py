@@ -275,7 +275,7 @@ def placed(x: Value, axis: int, start: int, extent: int) -> Value:
         return x
     around = (start, extent - start - count)
     widths = tuple(around if at == axis else (0, 0) for at in range(x.ndim))
-    return x.apply("pad", widths=widths, value=0.0)
+    return x.apply("pad", widths=widths, value=0.0 if "float" in x.dtype else 0)
 
 
 def _framed(x: Value, padding: tuple[int, int]) -> Value:

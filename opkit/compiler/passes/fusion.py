@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ..ir import Graph, Node, Piece, Tensor, charge, pieces_of, same
+from opkit.dtypes import find_dtype
+
+from ..ir import Graph, Node, Tensor, charge, pieces_of, same
 from ..ops import OPERATORS
 from .domain import UnfusableError, Window, domain_of
 from .waiting import are_between, in_running_order, needs
@@ -214,15 +216,16 @@ _MOST_REPEATS = 16
 def _repeats_elements(graph: Graph, node: Node) -> bool:
     """Return whether each element comes a few times in a row: loops would run over rows of these,
     a movement gathers long ones."""
-    if node.operator != "broadcast_to" or node.output.dtype in ("bool", "int8", "int64"):
+    dtype = find_dtype(node.output.dtype)
+    if node.operator != "broadcast_to" or dtype is None or dtype.size_bytes not in (2, 4):
         return False
     (source,), shape = graph.inputs_of(node), node.output.shape
     if not all(isinstance(extent, int) for extent in (*source.shape, *shape)):
         return False
-    (piece, *_) = pieces_of(node.operator, {}, [source.shape], shape) or [Piece(0, 0, 0, ())]
-    if len(piece.axes) < 2:
+    pieces = pieces_of(node.operator, {}, [source.shape], shape)
+    if not pieces or len(pieces[0].axes) < 2:
         return False
-    (count, step, _), (repeats, inner_step, _) = piece.axes[-2:]
+    (count, step, _), (repeats, inner_step, _) = pieces[0].axes[-2:]
     return bool(inner_step == 0 and repeats <= _MOST_REPEATS <= count and step == 1)
 
 

@@ -173,8 +173,7 @@ def _folded(
     stride: Sequence[int],
 ) -> Value:
     """Return images of columns of patches, what lies in several of them added up."""
-    given = {"stride": stride, "padding": padding, "dilation": dilation}
-    settings = {name: (int(values[0]), int(values[1])) for name, values in given.items()}
+    settings = _settings(stride, padding, dilation, 1)
     channels = fixed_size(c.shape[-3])
     image = (x.shape[0] if x.ndim == 3 else 1, channels, *output_size)
     cells = x.astype("float32").reshape(image[0], -1, x.shape[-1])

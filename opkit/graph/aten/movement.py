@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opkit.compiler import AtenCall as Call
-from opkit.compiler import Value, fixed_size
+from opkit.compiler import Value, fixed_size, placed
 
 __all__ = ["ROWS", "VIEWS"]
 
@@ -206,8 +206,8 @@ def _scattered_with_gaps(c: Call, x: Value, source: Value, axis: int, at: range)
     extent, step = fixed_size(x.shape[axis]), at.step
     lead, rest = x.shape[:axis], x.shape[axis + 1 :]
     count, (before, first) = -(-extent // step), divmod(at.start, step)
-    groups = _padded(x, axis, 0, count * step - extent).reshape(*lead, count, step, *rest)
-    new = _padded(source, axis, before, count - before - len(at)).reshape(*lead, count, 1, *rest)
+    groups = placed(x, axis, 0, count * step).reshape(*lead, count, step, *rest)
+    new = placed(source, axis, before, count).reshape(*lead, count, 1, *rest)
     around = (_cut(groups, axis + 1, 0, first), _cut(groups, axis + 1, first + 1, step))
     parts = [each for each in (around[0], new, around[1]) if each.shape[axis + 1]]
     put = c.apply("concat", *parts, axis=axis + 1).reshape(*lead, count * step, *rest)
@@ -217,14 +217,6 @@ def _scattered_with_gaps(c: Call, x: Value, source: Value, axis: int, at: range)
         return put
     is_new = np.isin(np.arange(extent), at).astype(np.float32).reshape(-1, *(1,) * len(rest))
     return c.constant(is_new).apply("not_equal", 0.0).apply("where", put, x)
-
-
-def _padded(x: Value, axis: int, before: int, behind: int) -> Value:
-    if not before and not behind:
-        return x
-    widths = [(0, 0)] * x.ndim
-    widths[axis] = (before, behind)
-    return x.apply("pad", widths=tuple(widths), value=0.0 if "float" in x.dtype else 0)
 
 
 def _select_scatter(c: Call, x: Value, source: Value, dim: int, index: int) -> Value:

@@ -152,7 +152,7 @@ CopyRows(tile, tableGlobal, tiling.tables * tiling.length, row * tiling.length, 
          tiling.pitch);
 queueIn.EnQue(tile);
 Compute(rows, static_cast<uint32_t>(picked));
-CopyOut(row * tiling.count + from, rows, picked);
+CopyBack(yGlobal[row * tiling.count + from], rows, picked, tiling.count, tiling.pickedPitch);
 }}
 }}
 
@@ -229,16 +229,6 @@ Gather(to[row * tiling.pickedPitch], from, places, begin, picked);
 }}
 queueIn.FreeTensor(from);
 queueOut.EnQue(to);
-}}
-
-__aicore__ inline void CopyOut(int64_t target, int64_t rows, int64_t picked)
-{{
-LocalTensor<TYPE> tile = queueOut.DeQue<TYPE>();
-const uint32_t bytes = static_cast<uint32_t>(picked * sizeof(TYPE));
-const uint32_t gap = rows > 1 ? static_cast<uint32_t>((tiling.count - picked) * sizeof(TYPE)) : 0;
-const uint32_t skip = static_cast<uint32_t>(tiling.pickedPitch / BLOCK) - Blocks(picked);
-DataCopyPad(yGlobal[target], tile, DataCopyExtParams{{static_cast<uint16_t>(rows), bytes, skip, gap, 0}});
-queueOut.FreeTensor(tile);
 }}
 {COPY_ROWS}
 {SPLIT}

@@ -288,7 +288,7 @@ const int64_t columns = Less(tiling.columns - column, tiling.columnTile);
 const int64_t rows = Less(tiling.rows - row, tiling.rowTile);
 CopyIn(source, columns, rows);
 Compute(columns, rows);
-Store(target, columns, rows);
+CopyBack(output[target], rows, columns, tiling.targetRow, tiling.outPitch);
 }}
 }}
 
@@ -299,17 +299,6 @@ __aicore__ inline void CopyTile(int64_t source, int64_t rows, int64_t length, in
 LocalTensor<TYPE> tile = queueIn.AllocTensor<TYPE>();
 CopyRows(tile, input, tiling.inputSize, source, rows, length, step, tiling.inPitch);
 queueIn.EnQue(tile);
-}}
-
-// Rows of the result, which may be one.
-__aicore__ inline void CopyOut(int64_t target, int64_t columns, int64_t rows)
-{{
-LocalTensor<TYPE> tile = queueOut.DeQue<TYPE>();
-const uint32_t bytes = static_cast<uint32_t>(columns * sizeof(TYPE));
-const uint32_t gap = rows > 1 ? static_cast<uint32_t>((tiling.targetRow - columns) * sizeof(TYPE)) : 0;
-const uint32_t skip = static_cast<uint32_t>(tiling.outPitch / BLOCK) - Blocks(columns);
-DataCopyPad(output[target], tile, DataCopyExtParams{{static_cast<uint16_t>(rows), bytes, skip, gap, 0}});
-queueOut.FreeTensor(tile);
 }}
 """
 _TURN = f"""
@@ -367,14 +356,6 @@ PipeBarrier<PIPE_V>();
 places = found.ReinterpretCast<uint32_t>();
 }}
 """
-_STORE = """
-
-__aicore__ inline void Store(int64_t target, int64_t columns, int64_t rows)
-{
-CopyOut(target, columns, rows);
-}
-"""
-_TURN += _STORE
 _PICK = (
     _PLACES
     + """
@@ -411,7 +392,6 @@ queueIn.FreeTensor(from);
 queueOut.EnQue(to);
 }
 """
-    + _STORE
 )
 _TAIL = """
 

@@ -367,7 +367,7 @@ sources[strip] += index * tiling.strips[strip].steps[axis];
 }}
 CopyIn(sources, groups);
 Compute(groups);
-CopyOut(target, groups * WIDTH);
+CopyBack(output[target], 1, groups * WIDTH, 0, static_cast<int64_t>(Blocks(groups * WIDTH)) * BLOCK);
 }}
 }}
 
@@ -435,14 +435,6 @@ PipeBarrier<PIPE_V>();
 Gather(to, from, places, 0, static_cast<uint32_t>(groups * WIDTH));
 queueIn.FreeTensor(from);
 queueOut.EnQue(to);
-}}
-
-__aicore__ inline void CopyOut(int64_t target, int64_t elements)
-{{
-LocalTensor<TYPE> tile = queueOut.DeQue<TYPE>();
-const uint32_t bytes = static_cast<uint32_t>(elements * sizeof(TYPE));
-DataCopyPad(output[target], tile, DataCopyExtParams{{1, bytes, 0, 0, 0}});
-queueOut.FreeTensor(tile);
 }}
 {COPY_ROWS}
 {SPLIT}
