@@ -8,7 +8,19 @@ from collections.abc import Mapping, Sequence
 from opkit import kernels
 from opkit.chips import Chip
 
-from ..codegen import KernelClass, Text, TilingValue, class_of, pack_tiling
+from ..codegen import (
+    HEAD,
+    PLACED_TYPES,
+    KernelClass,
+    Text,
+    TilingValue,
+    class_of,
+    element_bytes,
+    pack_tiling,
+    placing_of,
+    placing_values,
+    write_placing,
+)
 from ..ir import GraphError, Location, Node
 from ..ops import MOST_SORTED
 from ..passes import Group
@@ -16,6 +28,7 @@ from ..stages import Stages
 from .launch import Argument, Code, Draw, Launch, Room, Sized, TensorArgument, sized
 from .library_calls import LibraryCall, library_call, plan_layout
 from .movements import whole_copy_launch
+from .placed_moves import placed_move
 
 __all__ = ["HOMES", "library_launches"]
 
@@ -46,6 +59,9 @@ def library_launches(
     operands = [sized(stages, name, sizes) for name in node.inputs]
     first: tuple[Launch, ...] = ()
     if group.kind == "put_along":
+        placed = _placed(node, operands, results[0], stages.chip)
+        if placed is not None:
+            return (placed,)
         first = (whole_copy_launch(node, operands[0], results[0], stages.chip),)
         if operands[2].size == 0:
             return first
@@ -53,6 +69,39 @@ def library_launches(
         _check_lines(node, operands[0])
     call = library_call(group, operands, results, uniform, stages.chip)
     return (*first, _launch(node, call, scalars, stages.chip))
+
+
+def _placed(node: Node, operands: Sequence[Sized], result: Sized, chip: Chip) -> Launch | None:
+    """Return the launch whose cores look for what belongs to their parts of the result; None where
+    another is better, or the shapes or the data type do not fit."""
+    x, index, source = operands
+    size, axis = element_bytes(result.dtype), node.settings.axis(len(x.shape))
+    placing = placing_of(x.shape, index.shape, source.shape, axis, result.dtype)
+    join = "add" if node.settings["add"] else "put"
+    has_kernel = size <= 4 and (join == "put" or result.dtype in PLACED_TYPES)
+    if placing is None or not has_kernel:
+        return None
+    if placing.inner > 1 and not placing.has_rows:
+        move = placed_move(node, x.shape, index.shape, source.shape, size)
+        if move.is_by_masks(size) and move.block_width(size, result.dtype, 1)[0]:
+            return None
+    available = chip.count("cores.aiv") or chip.count("cores.aic")
+    cores, values = placing_values(placing, size, available, chip)
+    name = f"{join}_{'rows' if placing.has_rows else 'elements'}_{result.dtype}"
+
+    def write() -> KernelClass:
+        return write_placing(
+            *(name, join, result.dtype, size),
+            has_rows=placing.has_rows,
+            location=node.location,
+        )
+
+    def source_text() -> str:
+        return HEAD + write().whole().render(with_lines=True, file=f"{name}.cpp")
+
+    code = Code(name, source_text, location=node.location, part=write)
+    tensors = (TensorArgument(each.name) for each in (*operands, result))
+    return Launch(code, (*tensors, pack_tiling(values)), cores)
 
 
 def _check_lines(node: Node, x: Sized) -> None:

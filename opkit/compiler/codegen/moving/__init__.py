@@ -7,14 +7,17 @@ from .boxes import MOST_OUTER, Box, boxes_of, copy_cores, copy_values
 from .counting import count_values, write_count
 from .lookup import lookup_values, write_lookup
 from .picking import can_pick, pick_values, write_pick
+from .placing import PLACED_TYPES, Placing, placing_of, placing_values, write_placing
 from .text import write_copy
 from .turning import turn_of, turn_values, write_turn
 from .weaving import weave_of, weave_values, write_weave
 
 __all__ = [
     "MOST_OUTER",
+    "PLACED_TYPES",
     "Box",
     "Piece",
+    "Placing",
     "boxes_of",
     "can_pick",
     "copy_cores",
@@ -23,6 +26,8 @@ __all__ = [
     "lookup_values",
     "pick_values",
     "pieces_of",
+    "placing_of",
+    "placing_values",
     "turn_of",
     "turn_values",
     "weave_of",
@@ -31,6 +36,7 @@ __all__ = [
     "write_count",
     "write_lookup",
     "write_pick",
+    "write_placing",
     "write_turn",
     "write_weave",
 ]

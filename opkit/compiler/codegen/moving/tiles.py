@@ -8,6 +8,7 @@ from ..text import Text
 
 __all__ = [
     "BUFFER_BYTES",
+    "COPY_IN",
     "COPY_ROWS",
     "FEW",
     "LONGEST_STEP_BYTES",
@@ -31,7 +32,7 @@ MOST_PLACES = 4096
 PICKED_CYCLES = 3 / 16
 """Vector unit's cycles for one element that is picked."""
 
-COPY_ROWS = """
+COPY_IN = """
 __aicore__ inline int64_t Less(int64_t a, int64_t b) { return a < b ? a : b; }
 
 __aicore__ inline uint32_t Blocks(int64_t elements)
@@ -65,20 +66,22 @@ const uint32_t gap = rows > 1 ? static_cast<uint32_t>((step - length) * sizeof(T
 const uint32_t skip = static_cast<uint32_t>(pitch / BLOCK) - Blocks(length);
 DataCopyPad(tile, from, DataCopyExtParams{static_cast<uint16_t>(rows), bytes, gap, skip, 0}, DataCopyPadExtParams<TYPE>());
 }
+"""
+"""Functions of a kernel's class, of elements of TYPE, BLOCK of them a block of 32 bytes."""
 
+COPY_ROWS = f"""{COPY_IN}
 // Copies the next tile's rows, which lie `pitch` apart, to rows `step` elements apart.
 __aicore__ inline void CopyBack(const GlobalTensor<TYPE>& to, int64_t rows, int64_t length, int64_t step, int64_t pitch)
-{
+{{
 LocalTensor<TYPE> tile = queueOut.DeQue<TYPE>();
 const uint32_t bytes = static_cast<uint32_t>(length * sizeof(TYPE));
 const uint32_t gap = rows > 1 ? static_cast<uint32_t>((step - length) * sizeof(TYPE)) : 0;
 const uint32_t skip = static_cast<uint32_t>(pitch / BLOCK) - Blocks(length);
-DataCopyPad(to, tile, DataCopyExtParams{static_cast<uint16_t>(rows), bytes, skip, gap, 0});
+DataCopyPad(to, tile, DataCopyExtParams{{static_cast<uint16_t>(rows), bytes, skip, gap, 0}});
 queueOut.FreeTensor(tile);
-}
+}}
 """
-"""Functions of a kernel's class, of elements of TYPE, BLOCK of them a block of 32 bytes; what is
-copied back comes from its `queueOut`."""
+"""The same, and one that copies what comes from the class's `queueOut`."""
 
 SPLIT = """
 // Which group of `width` each of `count` elements is in, and where in there.
