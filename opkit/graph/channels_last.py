@@ -58,7 +58,8 @@ def _fractions(weights: torch.Tensor) -> Product:
             held = c.constant(weights.view(torch.int16).numpy().view(np.uint16), "bfloat16")
         else:
             held = c.constant(weights.numpy())
-        return cells.apply("matmul", held, transpose_b=True)
+        # Sums are rounded once the bias is added.
+        return cells.apply("matmul", held, transpose_b=True, dtype="float32")
 
     return product
 
@@ -89,8 +90,8 @@ def convolved(
         images, rows, columns, across = cells.shape
         result = product(c, cells.reshape(images * rows * columns, across))
         if bias is not None and not has_bias:
-            result = result + bias
-        return result.reshape(images, rows, columns, shape[0]).transpose(0, 3, 1, 2)
+            result = result + bias.astype(result.dtype)
+        return result.astype(x.dtype).reshape(images, rows, columns, shape[0]).transpose(0, 3, 1, 2)
 
     return row
 

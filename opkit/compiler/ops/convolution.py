@@ -10,6 +10,7 @@ import numpy as np
 from opkit.errors import UsageError
 
 from ..ir import (
+    HALVES,
     Dimension,
     Operator,
     Shape,
@@ -50,7 +51,9 @@ def _extents(
 
 
 def _shape(tensors: Sequence[Tensor], settings: Mapping[str, Any]) -> Shape:
-    x, w = (tensor.shape for tensor in tensors)
+    if len(tensors) not in (2, 3):
+        raise UsageError(f"expected images, kernels and perhaps a bias, not {len(tensors)} tensors")
+    x, w, *bias = (tensor.shape for tensor in tensors)
     groups = settings["groups"]
     if len(x) != 4 or len(w) != 4:
         raise UsageError(
@@ -63,40 +66,48 @@ def _shape(tensors: Sequence[Tensor], settings: Mapping[str, Any]) -> Shape:
         raise UsageError(
             f"{w[0]} kernels of {w[1]} channels do not fit {x[1]} channels in {groups} groups"
         )
+    if bias and (len(bias[0]) != 1 or not same(bias[0][0], w[0])):
+        raise UsageError(f"a bias of {shape_text(bias[0])} does not fit {w[0]} kernels")
     return (x[0], w[0], *_extents(x, w, settings))
 
 
-def _expand(x: Value, weight: Value, **settings: Any) -> Value:
+def _expand(x: Value, weight: Value, bias: Value | None = None, **settings: Any) -> Value:
     groups = int(settings["groups"])
+    dtype = x.dtype
+    # A bias is added to the sums before they are rounded.
+    sums = "float32" if bias is not None and dtype in HALVES else None
     outputs = fixed_size(weight.shape[0])
     rows, columns = _extents(x.shape, weight.shape, settings)
     cells, is_turned = patches(x, weight.shape, settings)
     across = fixed_size(product(weight.shape[1:]))
     if 1 < groups == outputs == x.shape[1] and is_floating(x.dtype):
         taps = cells.reshape(-1, outputs, across, fixed_size(rows) * fixed_size(columns))
-        sums = _by_channels(taps, weight.reshape(1, outputs, across, 1))
-        return sums.reshape(-1, outputs, rows, columns)
-    if groups == 1:
+        places = _by_channels(taps, weight.reshape(1, outputs, across, 1))
+    elif groups == 1:
         kernels = weight.reshape(outputs, across)
-        places = kernels.apply("matmul", cells, transpose_b=is_turned)
+        places = kernels.apply("matmul", cells, transpose_b=is_turned, dtype=sums)
     else:
         kernels = weight.reshape(1, groups, outputs // groups, across)
         if not same(x.shape[0], 1):
             shape = (x.shape[0], *kernels.shape[1:])
             kernels = kernels.apply("broadcast_to", shape=shape)
-        places = kernels @ cells
+        places = kernels.apply("matmul", cells, dtype=sums)
+    if bias is not None:
+        added = bias.astype(places.dtype)
+        places = places + added.reshape(*((1, groups, -1, 1) if places.ndim == 4 else (-1, 1)))
+    places = places.astype(dtype) if is_floating(dtype) else places
     return places.reshape(-1, outputs, rows, columns)
 
 
 def _by_channels(cells: Value, kernels: Value) -> Value:
-    """Return what one kernel for each channel makes of its patches: sums that the vector unit adds
-    up, as a product of one row would leave nearly all of the cube idle.
+    """Return what one kernel for each channel makes of its patches: sums in float32 that the vector
+    unit adds up, as a product of one row would leave nearly all of the cube idle.
 
     Args:
         cells: images, channels, taps, places.
         kernels: of the same axes.
     """
-    return (cells.astype("float32") * kernels.astype("float32")).sum(axis=2).astype(cells.dtype)
+    return (cells.astype("float32") * kernels.astype("float32")).sum(axis=2)
 
 
 def patches(x: Value, kernel: Shape, settings: Mapping[str, Any]) -> tuple[Value, bool]:
@@ -298,7 +309,7 @@ def _strided(x: Value, axis: int, start: int, count: int, step: int) -> Value:
     return x.apply("slice", axis=axis, start=start, stop=stop, step=step)
 
 
-def _reference(x: Any, weight: Any, **settings: Any) -> Any:
+def _reference(x: Any, weight: Any, bias: Any = None, **settings: Any) -> Any:
     (down, across), padding, dilation = (settings[name] for name in _PAIRS)
     groups = settings["groups"]
     rows, columns = _extents(x.shape, weight.shape, settings)
@@ -312,13 +323,14 @@ def _reference(x: Any, weight: Any, **settings: Any) -> Any:
             part = x[:, :, top::down, left::across][:, :, : int(rows), : int(columns)]
             part = part.reshape(x.shape[0], groups, channels, int(rows), int(columns))
             result += np.einsum("ngcrs,goc->ngors", part, kernels[..., i, j])
-    return result.reshape(x.shape[0], outputs, int(rows), int(columns))
+    result = result.reshape(x.shape[0], outputs, int(rows), int(columns))
+    return result if bias is None else result + bias.reshape(-1, 1, 1)
 
 
 CONVOLUTION = Operator(
-    *("conv2d", 2, "convolution", _shape, as_promoted, _reference),
+    *("conv2d", None, "convolution", _shape, as_promoted, _reference),
     expand=_expand,
     parameters={"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1},
 )
 """Images of batch, channels, rows, columns by kernels of outputs, channels of a group, rows,
-columns."""
+columns; perhaps a bias, a number for each output."""

@@ -59,10 +59,6 @@ def _check_size(images: Sequence[Any], kernel: Value, places: Sequence[Any], dty
         )
 
 
-def _convolved(c: Call, x: Value, weight: Value, settings: Settings) -> Value:
-    return c.apply("conv2d", x, weight, **settings)
-
-
 def _for_images(
     grad: Value, weight: Value, image: Sequence[Any], settings: Settings, dtype: str
 ) -> Value:
@@ -77,9 +73,8 @@ def _for_images(
         of_places = grad.reshape(-1, groups, outputs // groups, places)
         if fixed_size(grad.shape[0]) > 1:
             kernels = kernels.apply("broadcast_to", shape=(grad.shape[0], *kernels.shape[1:]))
-    cells = kernels.apply("matmul", of_places)
     # Taps are added up in full.
-    cells = cells if cells.dtype == "float32" else cells.astype("float32")
+    cells = kernels.apply("matmul", of_places, dtype="float32")
     return unpatched(cells, tuple(image), weight.shape, settings).astype(dtype)
 
 
@@ -92,18 +87,14 @@ def _for_kernels(x: Value, grad: Value, weight: Value, settings: Settings) -> Va
         of_places = grad.reshape(-1, outputs, places)
     else:
         of_places = grad.reshape(-1, groups, outputs // groups, places)
-    each = of_places.apply("matmul", cells, transpose_b=not is_turned)
+    each = of_places.apply("matmul", cells, transpose_b=not is_turned, dtype="float32")
     if fixed_size(x.shape[0]) > 1:
-        each = each.astype("float32").sum(axis=0)
+        each = each.sum(axis=0)
     return each.reshape(*weight.shape).astype(weight.dtype)
 
 
 def _count(shape: Sequence[Any]) -> int:
     return math.prod(fixed_shape(shape))
-
-
-def _add_bias(y: Value, bias: Value | None) -> Value:
-    return y if bias is None else y + bias.reshape(1, -1, 1, 1)
 
 
 def _convolution(
@@ -123,11 +114,13 @@ def _convolution(
     shape = (*c.shape[:2], 1, c.shape[2]) if len(c.shape) == 3 else c.shape
     if transposed:
         _check_size(c.shape[:2], kernel, x.shape[2:], x.dtype)
-        value = _for_images(x, kernel, shape, settings, c.dtype)
-    else:
-        _check_size(x.shape[:2], kernel, shape[2:], x.dtype)
-        value = _convolved(c, x, kernel, settings)
-    return _add_bias(value, bias).reshape(*c.shape)
+        value = _for_images(x, kernel, shape, settings, "float32")
+        if bias is not None:
+            value = value + bias.astype("float32").reshape(1, -1, 1, 1)
+        return value.astype(c.dtype).reshape(*c.shape)
+    _check_size(x.shape[:2], kernel, shape[2:], x.dtype)
+    operands = (x, kernel) if bias is None else (x, kernel, bias)
+    return c.apply("conv2d", *operands, **settings).reshape(*c.shape)
 
 
 def _convolution_backward(
@@ -152,7 +145,7 @@ def _convolution_backward(
     found: list[Value | None] = [None, None, None]
     if wanted[0]:
         if transposed:
-            value = _convolved(c, g, kernel, settings)
+            value = c.apply("conv2d", g, kernel, **settings)
         else:
             value = _for_images(g, kernel, images.shape, settings, x.dtype)
         found[0] = value.reshape(*x.shape)

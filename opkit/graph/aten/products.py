@@ -24,12 +24,14 @@ def _matmul(c: Call, a: Value, b: Value) -> Value:
 
 
 def _addmm(c: Call, bias: Value, a: Value, b: Value, beta: float = 1, alpha: float = 1) -> Value:
-    product = a.apply("matmul", b)
+    # The sums are not rounded before they are scaled and added to.
+    product = a.apply("matmul", b, dtype="float32" if "float" in a.dtype else None)
     if alpha != 1:
         product = product * float(alpha)
-    if beta == 0:
-        return product
-    return product + (bias if beta == 1 else bias * float(beta))
+    if beta != 0:
+        bias = bias.astype(product.dtype)
+        product = product + (bias if beta == 1 else bias * float(beta))
+    return product.astype(c.dtype)
 
 
 def _attention(
