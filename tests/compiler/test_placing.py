@@ -69,6 +69,67 @@ def test_elements_come_to_their_places_in_order(name: str, dtype: str, is_added:
     np.testing.assert_array_equal(from_storage(actual, dtype), expected)
 
 
+JOINS = {"max": np.maximum, "min": np.minimum, "multiply": np.multiply}
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+@pytest.mark.parametrize("join", JOINS)
+@pytest.mark.parametrize("name", ["lines of a core each", "columns", "rows of batches"])
+def test_elements_are_joined_at_their_places(name: str, join: str, dtype: str) -> None:
+    shape, places, picked, axis = SHAPES[name]
+    kernel = oc.compile(
+        lambda x, i, s: x.apply("join_along", i, s, axis=axis, join=join),
+        *(Spec("x", shape, dtype), Spec("i", places, "int32"), Spec("s", picked, dtype)),
+        name="joined",
+    )
+    rng = np.random.default_rng(7)
+    x, source = rng.integers(1, 3, shape).astype(dtype), rng.integers(-9, 9, picked).astype(dtype)
+    if join == "multiply":
+        source = np.sign(source)
+    index = rng.integers(-shape[axis], shape[axis], places).astype(np.int32)
+    where = list(np.indices(picked))
+    where[axis] = np.broadcast_to(index, picked).astype(np.int64)
+    expected = x.copy()
+    JOINS[join].at(expected, tuple(where), source)
+    with Check(()) as checks:
+        actual = kernel(x, index, source)
+    assert not checks.findings, checks.findings[0]
+    np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("name", ["lines of a core each", "rows of batches"])
+def test_what_is_no_number_is_the_largest(name: str) -> None:
+    shape, places, picked, axis = SHAPES[name]
+    kernel = oc.compile(
+        lambda x, i, s: x.apply("join_along", i, s, axis=axis, join="max"),
+        *(Spec("x", shape), Spec("i", places, "int32"), Spec("s", picked)),
+        name="joined",
+    )
+    x, source = np.zeros(shape, np.float32), np.ones(picked, np.float32)
+    source.reshape(-1)[::5] = np.nan
+    index = np.arange(np.prod(places)).reshape(places) % shape[axis]
+    where = list(np.indices(picked))
+    where[axis] = np.broadcast_to(index, picked)
+    expected = x.copy()
+    np.maximum.at(expected, tuple(where), source)
+    actual = kernel(x, index.astype(np.int32), source)
+    np.testing.assert_array_equal(actual, expected)
+
+
+def test_sizes_of_a_launch_are_refused_where_elements_are_joined() -> None:
+    kernel = oc.compile(
+        lambda x, i, s: x.apply("join_along", i, s, axis=0, join="max"),
+        *(Spec("x", (oc.dimension("N"), 3000)), Spec("i", (4, 3000), "int32")),
+        Spec("s", (4, 3000)),
+    )
+    with pytest.raises(oc.GraphError, match="no more than 2048 behind the axis"):
+        kernel(
+            *(np.zeros((5, 3000), np.float32), np.zeros((4, 3000), np.int32)),
+            np.zeros((4, 3000), np.float32),
+        )
+
+
 def test_many_elements_are_the_work_of_many_cores() -> None:
     # One core put all elements of a line, from global memory: 1 Mi took 2.5 ms.
     kernel, _, _ = put("a line in parts", "float32", True)

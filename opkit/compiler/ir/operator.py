@@ -40,8 +40,8 @@ class Operator:
     arity: int | None
     """Tensors that it takes; None for a list."""
     kind: str
-    """`elementwise`, `reduction`, `movement`, `product`, `index`, `scan`, `line`, `random` or
-    `source`."""
+    """`elementwise`, `reduction`, `movement`, `product`, `index`, `join`, `scan`, `line`, `random`
+    or `source`."""
     shape: Callable[[Sequence[Tensor], Settings], Shape]
     dtype: Callable[[Sequence[Tensor], Settings], str]
     reference: Callable[..., Any]

@@ -174,6 +174,7 @@ _RULES: Mapping[str, Callable[[Any, int], Any]] = {
     "epsilon": _number,
     "groups": _positive,
     "high": _number,
+    "join": _one_of("max", "min", "multiply"),
     "k": _size,
     "keepdims": _truth,
     "kernel": _pair(1),

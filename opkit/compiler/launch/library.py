@@ -58,7 +58,7 @@ def library_launches(
     uniform = stages.fused.uniform
     operands = [sized(stages, name, sizes) for name in node.inputs]
     first: tuple[Launch, ...] = ()
-    if group.kind == "put_along":
+    if group.kind in ("put_along", "join_along"):
         placed = _placed(node, operands, results[0], stages.chip)
         if placed is not None:
             return (placed,)
@@ -77,13 +77,16 @@ def _placed(node: Node, operands: Sequence[Sized], result: Sized, chip: Chip) ->
     x, index, source = operands
     size, axis = element_bytes(result.dtype), node.settings.axis(len(x.shape))
     placing = placing_of(x.shape, index.shape, source.shape, axis, result.dtype)
-    join = "add" if node.settings["add"] else "put"
+    if node.operator == "join_along":
+        join = node.settings.text("join")
+    else:
+        join = "add" if node.settings["add"] else "put"
     has_kernel = size <= 4 and (join == "put" or result.dtype in PLACED_TYPES)
     if placing is None or not has_kernel:
         return None
     if placing.inner > 1 and not placing.has_rows:
         move = placed_move(node, x.shape, index.shape, source.shape, size)
-        if move.is_by_masks(size) and move.block_width(size, result.dtype, 1)[0]:
+        if join == "put" and move.is_by_masks(size) and move.block_width(size, result.dtype, 1)[0]:
             return None
     available = chip.count("cores.aiv") or chip.count("cores.aic")
     cores, values = placing_values(placing, size, available, chip)

@@ -27,7 +27,10 @@ from .placed_moves import MOST_AXES, placed_move
 __all__ = ["LIBRARY", "LibraryCall", "library_call", "plan_layout"]
 
 Operand: TypeAlias = "Tensor | Sized"
-LIBRARY = ("sort", "argmax", "argmin", "whole_sum", "random_uniform", "take_along", "put_along")
+LIBRARY = (
+    *("sort", "argmax", "argmin", "whole_sum", "random_uniform"),
+    *("take_along", "put_along", "join_along"),
+)
 """Kinds of groups; `argsort` is part of a group `sort`."""
 KINDS = {
     **{"float32": 0, "float16": 1, "bfloat16": 2, "int32": 3, "int16": 4, "int8": 5, "uint8": 6},
@@ -110,6 +113,12 @@ def library_call(
     Raises:
         GraphError: a seed is no number of the launch, or there is no order of a data type.
     """
+    if group.kind == "join_along":
+        raise GraphError(
+            "elements are joined where all sizes are fixed, and an index is for one element, of no"
+            " more than 2048 behind the axis, or for all of these",
+            location=group.nodes[0].location,
+        )
     if group.kind == "random_uniform":
         return _random(group.nodes[0], results[0], uniform)
     if group.kind in ("take_along", "put_along"):

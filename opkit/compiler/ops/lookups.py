@@ -84,6 +84,17 @@ def _np_put(x: Any, index: Any, source: Any, axis: int, add: bool) -> Any:
     return result
 
 
+_JOINED = {"max": np.maximum, "min": np.minimum, "multiply": np.multiply}
+
+
+def _np_joined(x: Any, index: Any, source: Any, axis: int, join: str) -> Any:
+    result = np.array(x, np.result_type(x, source))
+    where = list(np.indices(source.shape))
+    where[axis] = np.broadcast_to(index, source.shape).astype(np.int64)
+    _JOINED[join].at(result, tuple(where), source)
+    return result
+
+
 def _zeros(x: Value, dtype: str = "") -> Value:
     zero = x.builder.constant(0, dtype or x.dtype)
     return zero.apply("broadcast_to", shape=x.shape)
@@ -117,5 +128,12 @@ ROWS = (
         gradient=_grad_put,
         aten="scatter",
         parameters={"axis": REQUIRED, "add": False},
+    ),
+    # x where the indices say the largest or smallest of its elements and the last operand's there,
+    # or their product.
+    Operator(
+        *("join_along", 3, "join", _put, as_first, _np_joined),
+        aten="scatter_reduce",
+        parameters={"axis": REQUIRED, "join": REQUIRED},
     ),
 )

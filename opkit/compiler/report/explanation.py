@@ -28,6 +28,7 @@ _SCHEDULES = {
     "arange": "tiles: counted up by the vector unit",
     "take": "rows of a table are copied, each to the index that names it",
     "take_along": "elements are picked at the places that indices name",
+    "join_along": "elements are joined at the places that indices name",
     "put_along": "elements are put at the places that indices name, after a copy",
     "attention": "blocks of queries and keys: cube cores multiply, vector cores keep sums of rows",
 }

@@ -35,7 +35,7 @@ class SizeLimit:
         return f"a multiple of {self.divisor}" if self.divisor != 1 else "0 or more"
 
 
-_PLACED = ("take", "take_along", "put_along")
+_PLACED = ("take", "take_along", "put_along", "join_along")
 """Operators whose second operand names places along an axis of the first."""
 _SAME_NUMBERS = ("cast", "reshape", "broadcast_to")
 """Operators whose results are places where their operands are."""

@@ -21,6 +21,7 @@ from opkit.graph.aten import (
     products,
     quantised,
     rows,
+    sampling,
 )
 from opkit.graph.aten.whole import INPUT, LARGEST, Bound, bound_of, largest_limit
 
@@ -50,6 +51,7 @@ ROWS: Mapping[str, Callable[..., Any]] = {
     **products.ROWS,
     **quantised.ROWS,
     **rows.ROWS,
+    **sampling.ROWS,
 }
 """By the name that torch prints, `aten.add.Tensor`."""
 

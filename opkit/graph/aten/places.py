@@ -104,6 +104,81 @@ def _scatter(add: bool) -> Row:
     return row
 
 
+_JOINS = {"amax": "max", "amin": "min", "prod": "multiply", "multiply": "multiply"}
+
+
+def _reduced(
+    c: Call, x: Value, axis: int, index: Value, source: Value, reduce: str, has_own: bool
+) -> Value:
+    """Return a tensor whose elements are joined with those that are put at their places.
+
+    Args:
+        has_own: what stood there before counts, too.
+    """
+    if (*x.shape[:axis], *x.shape[axis + 1 :]) != (
+        *source.shape[:axis],
+        *source.shape[axis + 1 :],
+    ):
+        raise Refused("elements of a part of a tensor are joined by no kernel")
+    is_fraction = "float" in x.dtype
+    if reduce == "mean" and not is_fraction:
+        raise Refused("means of whole numbers have no kernel")
+    wide = "float32" if reduce == "mean" else x.dtype if is_fraction else "int32"
+    x, source = x.astype(wide), source.astype(wide)
+    shape = fixed_shape(source.shape)
+    if not has_own:
+        least, most = (-math.inf, math.inf) if is_fraction else (-(1 << 31), (1 << 31) - 1)
+        neutral = {"amax": least, "amin": most, "prod": 1, "multiply": 1}.get(reduce, 0)
+        x = x.apply("put_along", index, c.full(shape, neutral, wide), axis=axis)
+    if reduce in _JOINS:
+        return x.apply("join_along", index, source, axis=axis, join=_JOINS[reduce]).astype(c.dtype)
+    total = x.apply("put_along", index, source, axis=axis, add=True)
+    if reduce == "mean":
+        own = c.full(fixed_shape(x.shape), float(has_own), wide)
+        ones = c.full(shape, 1.0, wide)
+        count = own.apply("put_along", index, ones, axis=axis, add=True)
+        total = total / count.apply("maximum", 1.0)
+    elif reduce not in ("sum", "add"):
+        raise Refused(f'there is no kernel that joins by "{reduce}"')
+    return total.astype(c.dtype)
+
+
+def _scatter_reduced(
+    c: Call,
+    x: Value,
+    dim: int,
+    index: Value,
+    source: Operand,
+    reduce: str | None = None,
+    include_self: bool = True,
+    **_: Any,
+) -> Value:
+    if x.ndim == 0 or index.ndim == 0:
+        raise Refused("indices of a scalar have no kernel")
+    if isinstance(source, Value):
+        source = _cut(source, index.shape)
+    else:
+        source = c.full(fixed_shape(index.shape), source, c.dtype)
+    return _reduced(c, x, c.axis(dim, x.ndim), index, source, str(reduce), include_self)
+
+
+def _index_reduced(
+    c: Call,
+    x: Value,
+    dim: int,
+    index: Value,
+    source: Value,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Value:
+    if x.ndim == 0:
+        raise Refused("indices of a scalar have no kernel")
+    axis = c.axis(dim, x.ndim)
+    places = index.reshape(*(-1 if at == axis else 1 for at in range(x.ndim)))
+    return _reduced(c, x, axis, places, source, reduce, include_self)
+
+
 def _index_add(
     c: Call, x: Value, dim: int, index: Value, source: Value, *, alpha: float = 1
 ) -> Value:
@@ -227,6 +302,10 @@ LOOKUPS: Mapping[str, Lookup] = {
     "aten.scatter.value": _table(1, 2),
     "aten.scatter_add.default": _table(1, 2),
     "aten.index_add.default": _table(1, 2),
+    "aten.index_reduce.default": _table(1, 2),
+    "aten.scatter_reduce.two": _table(1, 2),
+    "aten.scatter.reduce": _table(1, 2),
+    "aten.scatter.value_reduce": _table(1, 2),
     "aten.embedding_dense_backward.default": _rows,
     **{f"aten.{name}.Tensor": _each for name in ("index", "_unsafe_index")},
     **{f"aten.{name}.default": _each for name in ("index_put", "_unsafe_index_put")},
@@ -251,6 +330,9 @@ ROWS: Mapping[str, Row] = {
     "aten.scatter.value": _scatter(False),
     "aten.scatter_add.default": _scatter(True),
     "aten.index_add.default": _index_add,
+    "aten.index_reduce.default": _index_reduced,
+    **{f"aten.{name}": _scatter_reduced for name in ("scatter_reduce.two", "scatter.reduce")},
+    "aten.scatter.value_reduce": _scatter_reduced,
     "aten.embedding_dense_backward.default": _embedding_backward,
     **{f"aten.{name}.Tensor": _index for name in ("index", "_unsafe_index")},
     **{f"aten.{name}.default": _index_put for name in ("index_put", "_unsafe_index_put")},

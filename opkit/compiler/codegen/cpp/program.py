@@ -31,7 +31,10 @@ from .prelude import PRELUDE
 __all__ = ["HostProgram", "compile_host"]
 
 # What has no loops in C++ is computed by NumPy.
-_BY_NUMPY = ("sort", "argsort", "argmax", "argmin", "random_uniform", "take_along", "put_along")
+_BY_NUMPY = (
+    *("sort", "argsort", "argmax", "argmin", "random_uniform"),
+    *("take_along", "put_along", "join_along"),
+)
 _FLAGS = (
     *("-std=c++17", "-O3", "-march=native", "-fopenmp-simd", "-fPIC", "-shared", "-pthread"),
     # Nobody looks at either, and loops with comparisons become vectors'.
