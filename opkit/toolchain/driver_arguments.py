@@ -12,6 +12,7 @@ from pathlib import Path
 
 from opkit.errors import UsageError
 from opkit.toolchain.building import COMPILE_COMMANDS
+from opkit.toolchain.flags import AUTO_SYNC, sync_macros
 
 __all__ = ["COVERED_LIBRARIES", "DriverRequest", "Input", "parse_driver_arguments"]
 
@@ -159,6 +160,7 @@ class _Parser:
     depfile_flags: list[str] = field(default_factory=list)
     compile_commands: Path | None = None
     link_parts: list[Input | str] = field(default_factory=list)
+    synchronisation: list[str] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     output: Path | None = None
@@ -191,7 +193,7 @@ class _Parser:
             npu_arch=self.npu_arch,
             standard=self.standard,
             include_dirs=tuple(self.include_dirs),
-            compile_flags=tuple(self.compile_flags),
+            compile_flags=(*self.compile_flags, *sync_macros(self.synchronisation)),
             depfile_flags=tuple(self.depfile_flags),
             compile_commands=self.compile_commands,
             link_parts=tuple(self.link_parts),
@@ -234,6 +236,8 @@ class _Parser:
             self.set_standard(word)
         elif word.startswith(("-l", "-L")) or word in ("--library", "--library-path"):
             self.library(word)
+        elif word.partition("=")[0] == AUTO_SYNC:
+            self.synchronisation.append(word)
         elif word.startswith(_VENDOR_PREFIXES):
             self.vendor(word)
         elif word in _DEPFILE_WITH_VALUE:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from opkit.chips import Chip
 from opkit.toolchain.compiler import Compiler
 from opkit.toolchain.toolkit import Toolkit
 
 __all__ = [
+    "AUTO_SYNC",
     "KERNEL_OPTIMISE",
     "chip_macros",
     "common_flags",
     "generated_flags",
     "kernel_flags",
     "link_flags",
+    "sync_macros",
 ]
+
+AUTO_SYNC = "--cce-auto-sync"
+"""The option of the vendor's compiler that has it put synchronisation into kernels: on, or off."""
 
 KERNEL_OPTIMISE = "-O2"
 """How kernels are optimised: most of their time is spent in the library."""
@@ -90,3 +97,14 @@ def link_flags(toolkit: Toolkit, *, strict: bool) -> tuple[str, ...]:
     name = toolkit.library.name.removeprefix("lib").removesuffix(".so")
     undefined = ("-Wl,--no-undefined",) if strict else ()
     return (*undefined, f"-L{toolkit.library.parent}", f"-l{name}")
+
+
+def sync_macros(words: Iterable[str]) -> tuple[str, ...]:
+    """Return the macro of a kernel that the vendor's compiler puts no synchronisation into.
+
+    Args:
+        words: options of that compiler: the last of --cce-auto-sync=on and =off counts.
+    """
+    said = [word for word in words if word.partition("=")[0] == AUTO_SYNC]
+    is_off = bool(said) and said[-1].partition("=")[2].lower() in ("off", "false")
+    return ("-DOPKIT_NO_AUTO_SYNC",) if is_off else ()

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from opkit.errors import KernelFault, UsageError
@@ -182,6 +183,18 @@ def test_scalar_accesses_are_ordered_by_the_compiler_unless_it_is_told_not_to(
     assert check_kernel(SCALAR) == ()
     ids = {found.id for found in check_kernel(SCALAR, auto_sync=False)}
     assert ids == {"RACE-RAW", "RACE-WAW"}
+
+
+def test_a_kernel_compiled_without_automatic_synchronisation_is_checked_without_it() -> None:
+    # Of a build with --cce-auto-sync=off only "opkit check --no-auto-sync" knew.
+    from opkit import runtime
+    from opkit.toolchain import compile_kernel
+
+    image = compile_kernel(SCALAR, options=["-DOPKIT_NO_AUTO_SYNC"])
+    arrays = [np.zeros(128, np.float32) for _ in range(2)]
+    with Check(()) as session:
+        runtime.Kernel(image).launch(arrays, block_dim=1)
+    assert {finding.id for finding in session.findings} == {"RACE-RAW", "RACE-WAW"}
 
 
 VECTOR = """

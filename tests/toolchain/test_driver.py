@@ -48,10 +48,18 @@ def test_the_forced_language_holds_for_what_follows() -> None:
 
 
 def test_vendor_flags_are_collected_with_their_values() -> None:
-    words = ["-c", "--cce-auto-sync=off", "-mllvm", "-cce-x", "--cce-auto-sync=off", "a.asc"]
+    words = ["-c", "--cce-aicore-lang", "-mllvm", "-cce-x", "--cce-aicore-lang", "a.asc"]
     request = parse_driver_arguments(words)
-    assert request.ignored == ("--cce-auto-sync=off", "-mllvm -cce-x")
+    assert request.ignored == ("--cce-aicore-lang", "-mllvm -cce-x")
     assert request.compile_flags == ()
+
+
+def test_kernels_compiled_without_automatic_synchronisation_are_known_as_such() -> None:
+    # The option was ignored, and "opkit check" took the compiler's flags as there.
+    words = ["-c", "--cce-auto-sync=on", "--cce-auto-sync=off", "a.asc"]
+    assert parse_driver_arguments(words).compile_flags == ("-DOPKIT_NO_AUTO_SYNC",)
+    assert parse_driver_arguments(words).ignored == ()
+    assert parse_driver_arguments(["-c", *reversed(words[1:3]), "a.asc"]).compile_flags == ()
 
 
 def test_libraries_that_the_emulator_covers_are_dropped() -> None:

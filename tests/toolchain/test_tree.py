@@ -166,6 +166,15 @@ def test_cmake_says_which_kernel_file_is_whose(tmp_path: Path) -> None:
     found = tree.find_kernel("AddCustom", None, soc_config="ascend910b")
     assert (found.source.name, found.entry) == ("other.cpp", "entry_of_add")
     assert tree.kernel_options("AddCustom", soc_config="ascend910b") == ("-DROWS=2",)
+    for folder, text in (
+        ("op_kernel", "npu_op_kernel_options(kernels AddCustom OPTIONS --cce-auto-sync=off)"),
+        ("op_host", "add_ops_compile_options(OP_NAME AddCustom OPTIONS --cce-auto-sync=off -g)"),
+    ):
+        (tmp_path / folder / "CMakeLists.txt").write_text(text)
+        tree = read_folder(tmp_path, cache=tmp_path / "cache")
+        assert tree is not None
+        assert "-DOPKIT_NO_AUTO_SYNC" in tree.kernel_options("AddCustom", soc_config="ascend910b")
+        (tmp_path / folder / "CMakeLists.txt").unlink()
     with pytest.raises(UsageError, match="MulCustom has no kernel"):
         tree.find_kernel("MulCustom", None, soc_config="ascend910b")
 

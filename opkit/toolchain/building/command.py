@@ -113,7 +113,9 @@ def kernel_units(
                 " is missing",
                 help=f'write it, or let "opkit gen" write it; {spec.source.name} names the kernel',
             )
-        preamble = (preambles or {}).get(spec.op, KernelPreamble())
+        preamble = (preambles or {}).get(spec.op) or KernelPreamble(
+            options=project.kernel_options(spec.op, soc_config=chip.soc_config)
+        )
         options, late = late_macros(preamble.options, toolkit.include_dir)
         kernel = _find_kernel(source, spec, toolkit)
         folders = folders_of(preamble.options)

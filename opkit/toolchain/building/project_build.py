@@ -462,7 +462,7 @@ class _Build:
             )
             options = (
                 *tree.mode_macros(operator.op, soc_config=soc_config),
-                *tree.kernel_options(operator.op, soc_config=soc_config),
+                *project.kernel_options(operator.op, soc_config=soc_config),
             )
             preambles[operator.op] = KernelPreamble(text, default, options)
             if operator.unsupported is not None:

@@ -17,6 +17,7 @@ from opkit.toolchain.projects.tree import (
     KernelFile,
     Tree,
     read_folder,
+    read_kernel_options,
     read_listing,
 )
 
@@ -66,6 +67,12 @@ class Project:
         if spec.op in self.kernel_files:
             return self.kernel_files[spec.op].source
         return self.root / "op_kernel" / f"{spec.name}.cpp"
+
+    def kernel_options(self, op: str, *, soc_config: str) -> tuple[str, ...]:
+        """Return the macros and include folders that CMake files give an operator's kernel."""
+        if self.tree is not None:
+            return self.tree.kernel_options(op, soc_config=soc_config)
+        return read_kernel_options(self.root, op, soc_config=soc_config)
 
     def sources(self, folder: str) -> tuple[Path, ...]:
         """Return the C++ files of one folder of the project, by name."""

@@ -17,10 +17,18 @@ from pathlib import Path
 from opkit.chips import all_chips
 from opkit.errors import UsageError
 from opkit.schema import snake_case
+from opkit.toolchain.flags import sync_macros
 from opkit.toolchain.projects.operator_library import OperatorLibrary, find_library
 from opkit.toolchain.source import folders_of, kernel_texts, scan_kernels
 
-__all__ = ["LISTING_SUFFIX", "KernelFile", "Tree", "read_folder", "read_listing"]
+__all__ = [
+    "LISTING_SUFFIX",
+    "KernelFile",
+    "Tree",
+    "read_folder",
+    "read_kernel_options",
+    "read_listing",
+]
 
 LISTING_SUFFIX = ".operators"
 """Suffix of the files that `npu_op_package` writes."""
@@ -71,6 +79,8 @@ _MODE_MACROS = {
     "high_precision": "-DHIGH_PRECISION=1",
 }
 _USUAL_MODES = "high_performance,optional"
+# AUTO_SYNC of add_kernel_sources, as the compiler's option: what stands there is a truth value.
+_AUTO_SYNC_WORDS = {"false": ("--cce-auto-sync=off",), "off": ("--cce-auto-sync=off",)}
 # What the graph engine calls instead of a kernel, to call aclnn functions: nothing here does.
 _FALLBACK = re.compile(r"\bOpExecute(?:Prepare)?Func\s*\(")
 # Data types of the graph are told to the engine in files of this name.
@@ -172,14 +182,8 @@ class Tree:
 
     def kernel_options(self, op: str, *, soc_config: str) -> tuple[str, ...]:
         """Return an operator's kernel's macros, as CMake gives them, and its include folders."""
-        options = [
-            word
-            for given in self.named_options
-            if given.counts_for(op, soc_config)
-            for word in given.words
-            if word.startswith(("-D", "-U", "-std="))
-        ]
-        return (*dict.fromkeys(options), *self.kernel_includes)
+        named = _options_of(self.named_options, op, soc_config)
+        return (*named, *self.kernel_includes)
 
     def mode_macros(self, op: str, *, soc_config: str) -> tuple[str, ...]:
         """Return the macro of the mode that a library's kernel is compiled in, if it has one.
@@ -209,7 +213,8 @@ def read_folder(root: Path, *, cache: Path) -> Tree | None:
     host = _sources(root / _HOST, own=_tiling_folders(root))
     if not host or not (root / _KERNEL).is_dir():
         return None
-    kernels, options = [], []
+    kernels: list[_Named] = []
+    options: list[_Named] = []
     for text in _cmake_texts(root):
         for body in _KERNEL_SOURCES.findall(text):
             given = _keywords(body.split())
@@ -218,17 +223,34 @@ def read_folder(root: Path, *, cache: Path) -> Tree | None:
                 path = root / _KERNEL / folder / given["KERNEL_FILE"][0]
                 units = tuple(given.get("COMPUTE_UNIT", ()))
                 kernels.append(_Named(given["OP_TYPE"][0], units, (str(path),)))
-        for body in _COMPILE_OPTIONS.findall(text):
-            words = shlex.split(body)
-            given = _keywords(words)
-            # add_ops_compile_options names the operator first, npu_op_kernel_options a target.
-            before = words[: min(words.index(key) for key in given)] if given else []
-            for op in before:
-                units = tuple(given.get("COMPUTE_UNIT", ()))
-                options.append(_Named(op, units, tuple(given.get("OPTIONS", ()))))
+        options += _named_options(text)
     tree = Tree(root, host, _sources(root / _KERNEL), (), tuple(kernels), tuple(options))
     library = find_library(root)
     return tree if library is None else _library_tree(library, root, tree, cache=cache)
+
+
+def read_kernel_options(root: Path, op: str, *, soc_config: str) -> tuple[str, ...]:
+    """Return the macros that a project's CMake files give an operator's kernel."""
+    named = [given for text in _cmake_texts(root) for given in _named_options(text)]
+    return _options_of(named, op, soc_config)
+
+
+def _named_options(text: str) -> Iterator[_Named]:
+    for body in _COMPILE_OPTIONS.findall(text):
+        words = shlex.split(body)
+        given = _keywords(words)
+        # add_ops_compile_options names the operator first, npu_op_kernel_options a target.
+        before = words[: min(words.index(key) for key in given)] if given else []
+        for op in before:
+            units = tuple(given.get("COMPUTE_UNIT", ()))
+            yield _Named(op, units, tuple(given.get("OPTIONS", ())))
+
+
+def _options_of(named: Iterable[_Named], op: str, soc_config: str) -> tuple[str, ...]:
+    """Return what counts here of an operator's options."""
+    words = [word for given in named if given.counts_for(op, soc_config) for word in given.words]
+    macros = [word for word in words if word.startswith(("-D", "-U", "-std="))]
+    return (*dict.fromkeys(macros), *sync_macros(words))
 
 
 def _is_of_another_chip(source: Path) -> bool:
@@ -262,7 +284,8 @@ def _library_tree(library: OperatorLibrary, operator: Path, tree: Tree, *, cache
             if "KERNEL_SRC" in given:
                 file = operator / _KERNEL / given["KERNEL_SRC"][0]
                 kernels.append(_Named("ALL", units, (str(file.with_suffix(".cpp")),)))
-            options.append(_Named("ALL", units, tuple(given.get("OPTIONS", ()))))
+            synced = _AUTO_SYNC_WORDS.get(" ".join(given.get("AUTO_SYNC", ())).lower(), ())
+            options.append(_Named("ALL", units, (*given.get("OPTIONS", ()), *synced)))
             modes.append(_Named("ALL", units, tuple(given.get("IMPL_MODE", [_USUAL_MODES]))))
     return replace(
         tree,
@@ -382,7 +405,8 @@ def _values(word: str, variables: Mapping[str, str]) -> list[str]:
 
 
 def _cmake_texts(root: Path) -> Iterable[str]:
-    for path in (root / "CMakeLists.txt", *sorted((root / _KERNEL).rglob("CMakeLists.txt"))):
+    kernels = sorted((root / _KERNEL).rglob("CMakeLists.txt"))
+    for path in (root / "CMakeLists.txt", root / _HOST / "CMakeLists.txt", *kernels):
         if path.is_file():
             yield _COMMENT.sub("", _text(path))
 

@@ -13,6 +13,9 @@
 #include "opkit/isa/ops.h"
 #include "opkit/kernel_notes.h"
 #include "opkit/types.h"
+#if defined(OPKIT_NO_AUTO_SYNC)
+#include "opkit/api/runtime_abi.h"
+#endif
 
 namespace opkit {
 
@@ -96,6 +99,9 @@ struct Invoker<void (*)(Arguments...)> {
 
   template <void (*kernel)(Arguments...)>
   static void invoke(void* const* arguments) {
+#if defined(OPKIT_NO_AUTO_SYNC)
+    synchronises_by_hand();
+#endif
     if (auto* other = of_this_core(&Invoker::invoke<kernel>); other != &Invoker::invoke<kernel>) {
       other(arguments);
     } else {

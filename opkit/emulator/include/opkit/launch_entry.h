@@ -120,6 +120,9 @@ struct PendingCall {
 
   static void invoke(void* const* pointers) {
     const auto& self = *static_cast<const PendingCall*>(pointers[0]);
+#if defined(OPKIT_NO_AUTO_SYNC)
+    synchronises_by_hand();
+#endif
     call_on_this_core(&PendingCall::invoke, pointers, self.callable, self.arguments);
   }
   static void destroy(void* pointer) { delete static_cast<PendingCall*>(pointer); }

@@ -39,6 +39,7 @@ struct Core {
   uint32_t space_bytes[8] = {};  ///< by Space
   uint64_t inaccuracy_seed = 0;  ///< DeviceConfig's
   bool has_chip_bounds = false;  ///< a local tensor ends where its memory does, not where its buffer does
+  bool has_auto_sync = true;     ///< the kernel's compiler puts flags around scalar accesses, and barriers into V
 
   MaskMode mask_mode = MaskMode::Normal;
   uint64_t mask[2] = {~0ull, ~0ull};

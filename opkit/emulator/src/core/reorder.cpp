@@ -41,7 +41,7 @@ void Reorder::issue(Core& core, Instr& instr) {
   // The scalar pipe issues all that follows: nothing is left to come early once it waits.
   const bool scalar_waits = waits_for_held && instr.peer_pipe == Pipe::S;
   const bool is_scalar = instr.op == Op::GetValue || instr.op == Op::SetValue;
-  const bool is_auto_synced = is_scalar && order_.has_auto_sync && core.kind == SubCore::AIV;
+  const bool is_auto_synced = is_scalar && order_.has_auto_sync && core.has_auto_sync && core.kind == SubCore::AIV;
   if (is_barrier || scalar_waits || is_auto_synced || row.cost == Cost::cross_core) {
     release(core);
     is_over_ = true;

@@ -30,6 +30,8 @@ Instr call_at(Where where) {
   return instr;
 }
 
+void synchronises_by_hand() { require_running_core().core.has_auto_sync = false; }
+
 const CoreVariables& core_variables() { return require_running_core().variables; }
 
 uint8_t* local_memory(Space space) {

@@ -201,6 +201,9 @@ class RaceCheck final : public CoreDetector<RaceCheckState> {
     });
   }
 
+  /// Whether its compiler orders what no flag does: the caller and the kernel's own options have to say so.
+  bool has_auto_sync(const Core& core) const { return options_.has_auto_sync && core.has_auto_sync; }
+
   void compare(const Core& core, RaceCheckState& state, const Instr& instr, const char* id, const Access& earlier,
                Space space, uint64_t first, uint64_t last) {
     const Pipe pipe = earlier.site.pipe;
@@ -209,7 +212,7 @@ class RaceCheck final : public CoreDetector<RaceCheckState> {
     if (is_in_pipe && !races_in_pipe(core, state, instr, id, earlier, space, first, last)) return;
     if (!is_in_pipe && state.clock(instr.pipe)[index_of(pipe)] >= earlier.time) return;
     const bool has_scalar = pipe == Pipe::S || instr.pipe == Pipe::S;
-    if (has_scalar && options_.has_auto_sync && core.kind == SubCore::AIV) {
+    if (has_scalar && has_auto_sync(core) && core.kind == SubCore::AIV) {
       state.receive(instr.pipe, state.clock(pipe));  // the flag pair that the compiler puts here
       if (options_.note && space != Space::GM) report(core, state, instr, id, earlier, space, first, last, kNoteScalar);
       return;
@@ -234,7 +237,7 @@ class RaceCheck final : public CoreDetector<RaceCheckState> {
                      Space space, uint64_t first, uint64_t last) {
     const Pipe pipe = instr.pipe;
     if (state.finished[index_of(pipe)] >= earlier.time || std::string_view(id) == "RACE-WAR") return false;
-    if (pipe == Pipe::V) return !options_.has_auto_sync && core.kind == SubCore::AIV;
+    if (pipe == Pipe::V) return !has_auto_sync(core) && core.kind == SubCore::AIV;
     const bool is_copy = pipe == Pipe::MTE2 || pipe == Pipe::MTE3;
     const bool is_sum = space == Space::GM && core.atomic_op != AtomicOp::None;
     if (options_.note && is_copy && !is_sum && std::string_view(id) == "RACE-WAW") {

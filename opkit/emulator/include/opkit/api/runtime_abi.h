@@ -16,6 +16,9 @@ struct CoreVariables {
 };
 OPKIT_API const CoreVariables& core_variables();
 
+/// The kernel that begins on this core was compiled with --cce-auto-sync=off: its flags and barriers are all there are.
+OPKIT_API void synchronises_by_hand();
+
 /// Host address of the first byte of a local memory of the current core, and its size.
 OPKIT_API uint8_t* local_memory(Space space);
 OPKIT_API uint32_t local_memory_bytes(Space space);
