@@ -119,6 +119,18 @@ RESIZING_CASES: dict[str, tuple[Together, ...]] = {
     "upsample_bicubic2d": _with_corners(_PLAIN),
     "upsample_bicubic2d_aa": _with_corners(_PLAIN),
     "upsample_bicubic2d_aa_grad": _with_corners(_PLANE_GRADIENTS),
+    "upsample_bicubic2d_grad": tuple(
+        Together(
+            ((*image[:2], *(int(n * by) for n, by in zip(image[2:], scales, strict=True))),),
+            {"scales_h": scales[0], "scales_w": scales[1], "align_corners": is_aligned},
+            {"grad_output": POSITIVE},
+        )
+        for image, scales in (
+            *(((1, 1, 4, 4), (2.0, 2.0)), ((2, 3, 6, 5), (0.5, 4.0))),
+            ((1, 5, 7, 9), (3.0, 2.0)),
+        )
+        for is_aligned in _CORNERS
+    ),
     "upsample_bilinear2d": tuple(
         Together(
             (image, (2,)),

@@ -27,6 +27,17 @@ def _by_columns(rows: int, columns: int) -> Source:
     return Source(values=tuple(float(c * rows + r) for r in range(rows) for c in range(columns)))
 
 
+def _routed(tokens: int, chosen: int, experts: int) -> Source:
+    """A map by which each token goes to so many experts, others for the next token."""
+    return given(
+        *(
+            float((expert * 3 + token) % experts < chosen)
+            for token in range(tokens)
+            for expert in range(experts)
+        )
+    )
+
+
 # Rows of x, and the axes that all rows of a position share.
 _TURNED = (
     ((1, 1, 4, 64), (1, 1, 4, 64)),
@@ -175,6 +186,54 @@ ROUTING_CASES: dict[str, tuple[Together, ...]] = {
             {"sorted_indices": different(tokens * k), "probs": PROBABILITY},
         )
         for tokens, columns, k, _ in _SIZES
+    ),
+    "moe_token_permute_with_routing_map": tuple(
+        Together(
+            ((tokens, columns), (tokens, experts), (tokens, experts) if weighs else None),
+            {"num_out_tokens": tokens * k},
+            {"routing_map": _routed(tokens, k, experts)},
+        )
+        for tokens, columns, k, experts in _SIZES
+        for weighs in (True, False)
+    ),
+    "moe_token_permute_with_routing_map_grad": tuple(
+        Together(
+            ((tokens * k, columns), (tokens * k,), (tokens * k,), (tokens, experts)),
+            {"num_experts": experts, "tokens_num": tokens},
+            {
+                "sorted_indices": different(tokens * k),
+                "routing_map_optional": _routed(tokens, k, experts),
+            },
+        )
+        for tokens, columns, k, experts in _SIZES
+    ),
+    "moe_token_unpermute_with_routing_map": tuple(
+        Together(
+            ((tokens * k, columns), (tokens * k,), (tokens, experts), (tokens, experts)),
+            {"restore_shape": (tokens, columns)},
+            {
+                "sorted_indices": different(tokens * k),
+                "routing_map": _routed(tokens, k, experts),
+                "probs": PROBABILITY,
+            },
+        )
+        for tokens, columns, k, experts in _SIZES
+    ),
+    "moe_token_unpermute_with_routing_map_grad": tuple(
+        Together(
+            (
+                *((tokens, columns), (tokens * k,), (tokens * k,), (tokens, experts)),
+                *((tokens * k, columns), (tokens, experts)),
+            ),
+            {"restore_shape": (tokens, columns)},
+            {
+                "out_index": different(tokens * k),
+                "permute_token_id": given(*(float(row // k) for row in range(tokens * k))),
+                "routing_map": _routed(tokens, k, experts),
+                "probs": PROBABILITY,
+            },
+        )
+        for tokens, columns, k, experts in _SIZES
     ),
     "incre_flash_attention": tuple(
         Together(

@@ -24,6 +24,7 @@ from opkit.testing.documented import (
     resizing,  # noqa: F401
     rotary,  # noqa: F401
     routing,  # noqa: F401
+    routing_maps,  # noqa: F401
     softmax,  # noqa: F401
     vision,  # noqa: F401
 )

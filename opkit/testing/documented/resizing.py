@@ -138,6 +138,18 @@ def upsample_bicubic2d_aa_grad(
     )
 
 
+@documented("upsample_bicubic2d_grad")
+def upsample_bicubic2d_grad(
+    dy: Tensor, *, align_corners: bool, scales_h: float, scales_w: float
+) -> Tensor:
+    """The gradient of images resized by these scales, cubic along two axes."""
+    size = dy.shape[-2:]
+    before = [int(n / by) if by else n for n, by in zip(size, (scales_h, scales_w), strict=True)]
+    return torch.ops.aten.upsample_bicubic2d_backward(
+        dy, size, [*dy.shape[:2], *before], align_corners, scales_h or None, scales_w or None
+    )
+
+
 @documented("upsample_bilinear2d")
 def upsample_bilinear2d(
     x: Tensor, size: Numbers, *, align_corners: bool, scales: list[float]

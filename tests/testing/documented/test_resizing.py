@@ -156,6 +156,7 @@ def test_each_has_cases_that_its_reference_takes(name: str) -> None:
             "y",
             "align_corners:bool=false scales:list_float=[]",
         ),
+        "upsample_bicubic2d_grad": ("grad_output", "y", f"align_corners:bool=false {_HW}"),
         "upsample_linear1d": ("x size:int32", "y", "align_corners:bool=false scale:float=0.0"),
         "upsample_nearest": ("x", "y", f"output_size:list_int {_HW} exact_mode:bool=false"),
     }.get(name, _plain(name))
@@ -181,3 +182,13 @@ def _plain(name: str) -> tuple[str, str, str]:
     sizes = _SIZES if is_gradient else "output_size:list_int"
     inputs = "grad_output" if is_gradient else "x" if "nearest" in name else "input"
     return inputs, "out", f"{sizes}{corners} {scales}"
+
+
+def test_the_gradient_of_a_cubic_image_is_of_the_image_that_its_scales_say() -> None:
+    (by,) = _normal((1, 2, 8, 3))
+    attrs = "align_corners:bool=false scales_h:float=0.0 scales_w:float=0.0"
+    spec = operator("UpsampleBicubic2dGrad", "grad_output", "y", attrs)
+    (y,) = _given(spec, by, align_corners=False, scales_h=2.0, scales_w=0.0)
+    assert y.shape == (1, 2, 4, 3)
+    # Weights of each place sum up to 1, so that nothing of the gradient is lost.
+    np.testing.assert_allclose(y.sum((2, 3)), by.sum((2, 3)))

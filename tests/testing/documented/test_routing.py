@@ -60,6 +60,77 @@ def test_tokens_go_to_their_experts_and_back() -> None:
     assert has_cases(ranged)
 
 
+def test_tokens_go_by_a_map_to_their_experts_and_back() -> None:
+    tokens, rows, chances, of_rows = _normal((3, 4), (6, 4), (3, 3), (6,))
+    routing = np.zeros((3, 3), bool)
+    np.put_along_axis(routing, EXPERTS, True, axis=1)
+    # Rows in the order of experts: of each those of the first token first.
+    order = [(expert, token) for expert, token in np.ndindex(3, 3) if routing[token, expert]]
+    places = [at for t in range(3) for at, (_, token) in enumerate(order) if token == t]
+    spec = operator(
+        "MoeTokenPermuteWithRoutingMap",
+        "tokens routing_map:bool probs?",
+        "y p at:int32",
+        "num_out_tokens:int drop_and_pad:bool=false",
+    )
+    attrs = {"num_out_tokens": 6, "drop_and_pad": False}
+    permuted, taken, found = _given(spec, tokens, routing, chances, **attrs)
+    np.testing.assert_array_equal(permuted, tokens[[token for _, token in order]])
+    np.testing.assert_array_equal(taken, [chances[token, expert] for expert, token in order])
+    np.testing.assert_array_equal(found, places)
+    assert has_cases(spec)
+    back = operator(
+        "MoeTokenUnpermuteWithRoutingMap",
+        "permuted_tokens sorted_indices:int32 routing_map?:bool probs?",
+        "y a:int32 b:int32 p",
+        "drop_and_pad:bool=false restore_shape:list_int=[]",
+    )
+    attrs = {"drop_and_pad": False, "restore_shape": [3, 4]}
+    merged, *_ = _given(back, rows, np.array(places), routing, chances, **attrs)
+    expected = np.zeros((3, 4))
+    for row, (expert, token) in zip(rows, order, strict=True):
+        expected[token] += chances[token, expert] * row
+    np.testing.assert_allclose(merged, expected)
+    assert has_cases(back)
+    to_tokens = operator(
+        "MoeTokenPermuteWithRoutingMapGrad",
+        "of_rows of_chances? sorted_indices:int32 routing_map_optional?:bool",
+        "y p",
+        "num_experts:int tokens_num:int padded_mode:bool=false",
+    )
+    attrs = {"num_experts": 3, "tokens_num": 3, "padded_mode": False}
+    summed, spread = _given(to_tokens, rows, of_rows, np.array(places), routing, **attrs)
+    expected, expected_chances = np.zeros((3, 4)), np.zeros((3, 3))
+    for at, (expert, token) in enumerate(order):
+        expected[token] += rows[at]
+        expected_chances[token, expert] = of_rows[at]
+    np.testing.assert_allclose(summed, expected)
+    np.testing.assert_array_equal(spread, expected_chances)
+    assert has_cases(to_tokens)
+
+
+def test_the_gradients_of_merging_by_a_map_are_those_of_its_sum() -> None:
+    rows, by, chances = _normal((6, 4), (3, 4), (3, 3))
+    routing = np.zeros((3, 3), bool)
+    np.put_along_axis(routing, EXPERTS, True, axis=1)
+    order = [(expert, token) for expert, token in np.ndindex(3, 3) if routing[token, expert]]
+    places = [at for t in range(3) for at, (_, token) in enumerate(order) if token == t]
+    spec = operator(
+        "MoeTokenUnpermuteWithRoutingMapGrad",
+        "unpermuted_tokens_grad out_index:int32 permute_token_id:int32 routing_map?:bool"
+        " permuted_tokens? probs?",
+        "a b",
+        "drop_and_pad:bool=false restore_shape:list_int=[]",
+    )
+    attrs = {"drop_and_pad": False, "restore_shape": [3, 4]}
+    ids = np.repeat(np.arange(3), 2)
+    to_rows, to_chances = _given(spec, by, np.array(places), ids, routing, rows, chances, **attrs)
+    for at, (expert, token) in enumerate(order):
+        np.testing.assert_allclose(to_rows[at], by[token] * chances[token, expert])
+        np.testing.assert_allclose(to_chances[token, expert], by[token] @ rows[at])
+    assert has_cases(spec)
+
+
 def test_the_gradients_of_merging_are_those_of_its_sum() -> None:
     rows, by, chances = _normal((6, 4), (3, 4), (3, 2))
     spec = operator(
