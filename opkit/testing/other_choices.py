@@ -31,6 +31,7 @@ _FEWEST_CHANGED = 0.125
 """Fewest changed elements, as a share of an output's."""
 _BEYOND_FLOAT32 = (1 << 24) + 1
 """The smallest whole number that float32 does not hold."""
+_LARGEST_HALF = 65504.0
 _LONGEST_WORD = 32
 _MOST_WORDS = 4
 
@@ -72,6 +73,7 @@ def cases_of_other_choices(
         shows = list(islice(shown(_with_attribute(case, attr.name, v) for v in values), most))
         together |= {name: v for one in shows[:1] for name, v in one.attrs if name == attr.name}
         found += [*shows, *shown(_with_the_other_sign(case, attr.name, reference))]
+        found += islice(shown(_above_zero(case, attr.name)), 1)
     if sum(dict(case.attrs)[attr.name] != together[attr.name] for attr in others) > 1:
         label = f"{case.name}-all_others"
         found += shown([replace(case, attrs=tuple(together.items()), label=label)])
@@ -122,6 +124,14 @@ def _with_the_other_sign(case: Case, name: str, reference: Reference) -> Iterato
         yield _with_attribute(case, name, none)
     if is_line and isinstance(value, int) and ends[0].outputs[0].dtype.kind in "iu":
         yield _with_attribute(case, name, _BEYOND_FLOAT32)
+
+
+def _above_zero(case: Case, name: str) -> Iterator[Case]:
+    """Yield the case with an attribute above 0 where it is a fraction below: a lower bound that a
+    kernel takes for a negative number."""
+    value = dict(case.attrs)[name]
+    if isinstance(value, float) and value < 0:
+        yield from (_with_attribute(case, name, above) for above in (0.25, -value))
 
 
 def _scaled(value: AttrValue, factor: int) -> AttrValue | None:
@@ -201,8 +211,13 @@ def _other_numbers(value: float, kind: str) -> tuple[float, ...]:
 
 
 def _fraction(value: float) -> float:
-    """Return the number, or one beside it where it is whole: a kernel may take whole ones alone."""
-    return value + 0.25 if value == round(value) else value
+    """Return the number, or one beside it where it is whole or 16 bits hold it: a kernel may take
+    whole ones alone, or keep them as halves."""
+    near = value + 0.25 if value == round(value) else value
+    step = float(np.spacing(np.float16(near)))
+    # Half of a step away from both neighbours: as far off as a half can be.
+    is_half = abs(near) < _LARGEST_HALF and near == float(np.float16(near))
+    return round(near + 0.48 * step, 7) if is_half else near
 
 
 def _other_lists(values: Sequence[object], kind: str) -> Iterator[AttrValue]:

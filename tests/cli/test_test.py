@@ -106,7 +106,7 @@ def test_the_line_that_runs_a_case_again_fails_in_the_same_element(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     kernel(lambda x: np.where(x > 2, 0, 2 * x).astype(x.dtype))
-    assert run(project, "-k", "float32 and 8x16x33", "--seed", "5") == 1
+    assert run(project, "-k", "float32 and 2x4x4x4x33", "--seed", "5") == 1
     first = capsys.readouterr().out
     again = first.partition("again: ")[2].split("\n")[0].split()
     monkeypatch.chdir(project)

@@ -43,16 +43,16 @@ def cases_for(write_golden: Callable[[str], Path]) -> Callable[[OpSpec, str], li
 @pytest.mark.parametrize(
     ("kind", "default", "expression", "value"),
     [
-        ("float", 1.5, "x * a", 2.25),
-        ("float", 2.0, "x * a", 3.25),
+        ("float", 1.5, "x * a", 2.2509375),
+        ("float", 2.0, "x * a", 3.2509375),
         ("float", 1e-6, "x / np.sqrt(x * x + a)", 0.25),
-        ("float", 0.0, "x + a", 0.25),
-        ("float", 40.0, "np.clip(x, -a, a)", 60.25),
-        ("float", None, "x * a", 1.5),
+        ("float", 0.0, "x + a", 0.2501172),
+        ("float", 40.0, "np.clip(x, -a, a)", 60.265),
+        ("float", None, "x * a", 1.5004688),
         ("int", 3, "x + a", 4),
         ("int", 8, "np.clip(np.rint(x * 4), -2**(a - 1), 2**(a - 1) - 1)", 9),
         ("string", "same", "-x if a == 'turned' else x", "turned"),
-        ("list_float", (1.0, 2.0), "x * a[0] + a[1]", (1.5, 3.25)),
+        ("list_float", (1.0, 2.0), "x * a[0] + a[1]", (1.5004688, 3.2509375)),
         ("list_int", (0, 2), "x * (1 + a[0])", (1, 3)),
     ],
 )
@@ -130,13 +130,21 @@ def test_a_whole_summand_of_whole_numbers_is_as_large_as_float32_is_not(
     assert [dict(case.attrs)["a"] for case in found][: len(values)] == values
 
 
+def test_a_lower_bound_is_tried_above_zero_too(
+    cases_for: Callable[[OpSpec, str], list[Case]],
+) -> None:
+    # A kernel that took it for a negative number passed.
+    found = cases_for(with_attribute("float", -0.5), "np.maximum(x, a)")
+    assert [dict(case.attrs)["a"] for case in found] == [-0.7497656, 0.25]
+
+
 def test_attributes_change_together_too(
     cases_for: Callable[[OpSpec, str], list[Case]],
 ) -> None:
     attrs = tuple(AttrSpec(name, "float", required=False, default=2.0) for name in "ab")
     operator = dataclasses.replace(with_attribute("bool", False), attrs=attrs)
     *_, last = cases_for(operator, "np.exp(x / a) + np.exp(x / b)")
-    assert dict(last.attrs) == {"a": 3.25, "b": 3.25}
+    assert dict(last.attrs) == {"a": 3.2509375, "b": 3.2509375}
 
 
 def test_flags_change_together_too(cases_for: Callable[[OpSpec, str], list[Case]]) -> None:

@@ -168,7 +168,8 @@ def _main_shapes(size_bytes: int, by_row: bool) -> tuple[Shape, ...]:
         (65536,),
         (2, 3, 17),
         (4, 1, 128),
-        (8, 16, 33),
+        # Axes beyond the fourth are what host code forgets.
+        (2, 4, 4, 4, 33),
         (1000003,),
         (1 << 20,),
         # More tiles than buffers on every core, so that one that is never freed runs out.
