@@ -47,7 +47,8 @@ _ALONG_AXIS = frozenset(
     {
         *("all", "any", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logsumexp"),
         *("mean", "norm", "prod", "softmax", "std", "sum", "var", "vector_norm"),
-        *("count_nonzero", "nansum", "softmin"),
+        *("count_nonzero", "cummax", "cummin", "logcumsumexp", "median", "nansum", "ptp"),
+        "softmin",
     }
 )
 """Functions whose second operand, a number, is an axis; of max and min it is a number, but for
@@ -61,7 +62,11 @@ _REDUCED = {
 }
 """What becomes of a loss's elements, by its `reduction`."""
 _PAIR = {"values": 0, "indices": 1}
-_INDICES = {"topk": "topk_places", "sort": "argsort", "max": "argmax", "min": "argmin"}
+_INDICES = {
+    **{"topk": "topk_places", "sort": "argsort", "max": "argmax", "min": "argmin"},
+    **{"median": "median_places", "kthvalue": "kthvalue_places"},
+    **{"cummax": "cummax_places", "cummin": "cummin_places"},
+}
 """Functions of PyTorch that return values and where they stood."""
 
 
@@ -267,6 +272,8 @@ class _Words(ast.NodeTransformer):
             named = {each.arg for each in node.keywords}
             if not named & {"unbiased", "correction"}:
                 node.keywords.append(ast.keyword("correction", ast.Constant(1)))
+        if name == "median" and (of_torch or is_method):
+            node.keywords.append(ast.keyword("lower", ast.Constant(True)))
         rule = self.rules.get(name)
         if rule is not None:
             return rule(node)

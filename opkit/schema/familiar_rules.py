@@ -118,6 +118,9 @@ WRITTEN_OUT: dict[str, Written] = {
         "x, nan=0, posinf, neginf",
         "where(x == x, where(x == inf, posinf, where(x == -inf, neginf, x)), nan)",
     ),
+    "percentile": Written(
+        "x, q, axis=None, keepdims=False", "quantile(x, q / 100, axis=axis, keepdims=keepdims)"
+    ),
     "cdist": Written("x, y, p==2", "sqrt(sum((unsqueeze(x, -2) - unsqueeze(y, -3))**2, axis=-1))"),
     "pairwise_distance": Written(
         "x, y, p==2, epsilon=1e-6, keepdims=False",

@@ -41,7 +41,7 @@ _ALONG_LAST = frozenset({"log_softmax", "softmax"})
 """Functions along an axis that take the last one unless another is named."""
 _BYTES = frozenset({"bool", "int8", "uint8"})
 _OPERATORS = (ast.Mod, ast.FloorDiv)
-_BITS = (ast.BitAnd, ast.BitOr, ast.Invert)
+_BITS = (ast.BitAnd, ast.BitOr, ast.Invert, ast.LShift, ast.RShift)
 _CHOICES = (ast.BoolOp, ast.Not, ast.IfExp)
 
 

@@ -112,3 +112,29 @@ def test_kernels_that_do_not_fit_an_image_are_refused() -> None:
         oc.trace(
             lambda x, w: x.apply("conv2d", w), [Spec("x", (1, 1, 4, 4)), Spec("w", (1, 1, 5, 5))]
         )
+
+
+@pytest.mark.parametrize(
+    ("operator", "dtype"), [("cumsum", "int32"), ("cumprod", "float32"), ("prod", "int32")]
+)
+def test_scans_along_an_axis_of_any_size_are_right(operator: str, dtype: str) -> None:
+    # Only sums of fractions were: others asked for a fixed size.
+    kernel = oc.compile(
+        lambda x: x.apply(operator, axis=-1),
+        Spec("x", (3, oc.dimension("M")), dtype),
+        name=f"{operator}_of_any",
+    )
+    generator = np.random.default_rng(8)
+    for extent in (1, 7, 128, 300):
+        x = generator.integers(-9, 9, (3, extent)).astype(np.int32) * 2 + 1
+        if dtype == "float32":
+            x = generator.uniform(0.9, 1.1, (3, extent)).astype(np.float32)
+        with Check(()) as checks:
+            actual = kernel(x)
+        assert not checks.findings
+        with np.errstate(over="ignore"):
+            expected = getattr(np, operator)(x.astype("int64" if dtype == "int32" else float), -1)
+        if dtype == "int32":
+            np.testing.assert_array_equal(actual, expected.astype(np.int32))
+        else:
+            np.testing.assert_allclose(actual, expected, rtol=1e-5)

@@ -49,6 +49,15 @@ TEXTS = [
         "torch.erfinv(p)",
         "torch.polygamma(1, q * 9)",
     ),
+    *("torch.median(x, dim=-1).values", "x.median(dim=0).values", "torch.median(x)", "x.median()"),
+    *("x - torch.median(x, dim=-1, keepdim=True).values", "torch.kthvalue(x, 2, dim=-1).values"),
+    *("torch.quantile(x, 0.3, dim=-1)", "torch.quantile(x, 0.75)", "x.quantile(1.0, dim=0)"),
+    *("torch.kron(t, m)", "torch.kron(w, x)", "torch.cummax(x, dim=-1).values"),
+    *("torch.cummin(x, dim=0).values", "torch.logcumsumexp(x, dim=-1)", "x.logcumsumexp(0)"),
+    *("torch.rot90(x)", "torch.rot90(x, 2)", "torch.rot90(x, -1)", "torch.rot90(image, 1, (2, 3))"),
+    *("x.unfold(1, 3, 2)", "x.unfold(0, 2, 1)", "torch.histc(x, bins=7, min=-1, max=2)"),
+    *("torch.searchsorted(torch.sort(w).values, x)", "torch.bucketize(x, torch.sort(w).values)"),
+    "torch.searchsorted(torch.sort(x, dim=-1).values, y, right=True)",
     *("torch.special.entr(p)", "torch.logical_xor(x > 0, y > 0)", "F.normalize(x, dim=-1)"),
 ]
 
@@ -75,6 +84,70 @@ def test_a_function_gives_what_pytorch_gives(text: str) -> None:
     given = evaluate_formulas({"out": familiar(text, AXES)}, found, axes=AXES)
     assert given.shape == wanted.shape
     np.testing.assert_allclose(given, wanted, rtol=2e-6, atol=1e-7)
+
+
+PLACED = [
+    *("x.index_add(0, k, z[:3])", "torch.index_add(x, 0, k, z[:3], alpha=2)"),
+    *(
+        "x.index_copy(0, k, z[:3])",
+        "torch.index_fill(x, 0, k, 2.5)",
+        "x[:, :5].index_fill(1, k, 3)",
+    ),
+    *("x.scatter_add(1, l, z)", "torch.scatter(x, 1, l, z)", "torch.scatter(x, 1, l, 0.5)"),
+    *("torch.bincount(k, minlength=4)", "torch.bincount(k, w[:3], minlength=7)"),
+    *("np.bincount(k, minlength=9)", "k << 3", "(k - 7) >> 1", "(k << 2 >> 1) + 1"),
+]
+
+
+@pytest.mark.parametrize("text", PLACED)
+def test_elements_are_placed_and_counted_as_pytorch_and_numpy_do(text: str) -> None:
+    found: dict[str, np.ndarray] = {name: arrays()[name] for name in ("x", "z", "w")}
+    found |= {"k": np.array([3, 0, 1]), "l": np.argsort(found["z"], axis=1)}
+    tensors = {name: torch.from_numpy(array.copy()) for name, array in found.items()}
+    given_to = found if text.startswith("np.") else tensors
+    wanted = np.asarray(eval(text, {"torch": torch, "np": np, **given_to}))
+    axes = {**{name: AXES[name] for name in ("x", "z", "w")}, "k": (3,), "l": ("N", "D")}
+    whole = {name: found[name].astype(np.int32) for name in ("k", "l")}
+    given = evaluate_formulas({"out": familiar(text, axes)}, {**found, **whole}, axes=axes)
+    np.testing.assert_allclose(given, wanted, rtol=2e-6)
+
+
+NUMPYS = [
+    *("np.median(x, axis=-1)", "np.median(x)", "x - np.median(x, axis=0)", "np.ptp(x, axis=-1)"),
+    *("np.percentile(x, 30, axis=-1)", "np.quantile(x, 0.5, axis=0)", "np.kron(x, w)"),
+    *("np.searchsorted(np.sort(w), x, side='right')", "np.digitize(x, np.sort(w))"),
+    *("np.rot90(x)", "np.tile(x, (2, 3))"),
+]
+
+
+@pytest.mark.parametrize("text", NUMPYS)
+def test_a_function_gives_what_numpy_gives(text: str) -> None:
+    found = arrays()
+    wanted = eval(text, {"np": np, **found})
+    given = evaluate_formulas({"out": familiar(text, AXES)}, found, axes=AXES)
+    assert given.shape == wanted.shape
+    np.testing.assert_allclose(given, wanted, rtol=2e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("torch.bincount(k)", "depends on the largest value"),
+        ("torch.histc(x, bins=4)", "give bins, min and max"),
+        ("np.searchsorted(w, x, side='middle')", 'side is "middle"'),
+        ("x >> 1", "shifts whole numbers"),
+        ("torch.quantile(x, 1.5)", "from 0 to 1"),
+    ],
+)
+def test_what_cannot_be_says_what_to_give(text: str, message: str) -> None:
+    from opkit.errors import UsageError
+
+    found = {**arrays(), "k": np.array([3, 0, 1], np.int32)}
+    with pytest.raises(UsageError) as error:
+        evaluate_formulas(
+            {"out": familiar(text, {**AXES, "k": ("K",)})}, found, axes={**AXES, "k": ("K",)}
+        )
+    assert message in f"{error.value} {error.value.help}"
 
 
 @pytest.mark.parametrize(

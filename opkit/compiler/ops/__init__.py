@@ -12,18 +12,20 @@ if TYPE_CHECKING:
     from .list_values import joined_arrays, split_array
     from .operators import OPERATORS
     from .ordering import MOST_SORTED
-    from .scans import count_up
+    from .scans import Joined, count_up, scan
     from .whole_numbers import reduce_whole
 
 __all__ = [
     "MOST_SORTED",
     "OPERATORS",
+    "Joined",
     "count_up",
     "heads_shared",
     "joined_arrays",
     "patches",
     "placed",
     "reduce_whole",
+    "scan",
     "spaced",
     "split_array",
     "unpatched",
@@ -47,7 +49,11 @@ __getattr__ = lazy_names(
         ),
         "operators": ("OPERATORS",),
         "ordering": ("MOST_SORTED",),
-        "scans": ("count_up",),
+        "scans": (
+            "Joined",
+            "count_up",
+            "scan",
+        ),
         "whole_numbers": ("reduce_whole",),
     },
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from opkit.errors import UsageError
 from ..ir import (
     REQUIRED,
     Dimension,
-    GraphError,
     Operator,
     Settings,
     Shape,
@@ -24,7 +23,7 @@ from ..ir import (
     reduced,
 )
 
-__all__ = ["ROWS", "count_up"]
+__all__ = ["ROWS", "Joined", "count_up", "moved", "scan"]
 
 _COUNTED = ("int16", "int32", "float16", "float32")
 """Data types of CreateVecIndex."""
@@ -58,22 +57,11 @@ def _first_shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     return tensors[0].shape
 
 
-def _fixed_extent(x: Value, axis: int) -> int:
-    extent = x.shape[axis]
-    if not isinstance(extent, int):
-        raise GraphError(
-            f"along {extent} elements: their number must be known",
-            location=x.builder.location,
-            help="give the axis a fixed size",
-        )
-    return extent
-
-
 def _cumsum(x: Value, axis: int) -> Value:
     (axis,) = normal_axes(axis, x.ndim)
     extent = x.shape[axis]
     if not is_floating(x.dtype):
-        return _by_doubling(x.astype("int32"), "add", 0, axis)
+        return scan(x.astype("int32"), _add, 0, axis)
     order = [*(at for at in range(x.ndim) if at != axis), axis]
     rows = x.astype("float32").transpose(*order)
     summed = _last_axis(rows.reshape(-1, extent), extent).reshape(*rows.shape)
@@ -104,31 +92,86 @@ def _triangle(x: Value, extent: int) -> Value:
     return is_before.astype("float32")
 
 
-def _moved(x: Value, axis: int, distance: int, neutral: int) -> Value:
+def moved(x: Value, axis: int, distance: int, neutral: float) -> Value:
     """Return elements that many places further along an axis, or before for one below 0; where
     none comes from stands what is neutral."""
-    extent = _fixed_extent(x, axis)
-    start, stop = max(0, -distance), extent - max(0, distance)
+    extent = x.shape[axis]
     ends = (max(0, distance), max(0, -distance))
     widths = tuple(ends if at == axis else (0, 0) for at in range(x.ndim))
-    kept = x.apply("slice", axis=axis, start=start, stop=stop, step=1)
+    if not isinstance(extent, int):
+        # An axis may be shorter than the distance: the whole is moved, and its end cut off.
+        start = max(0, -distance)
+        return x.apply("pad", widths=widths, value=neutral).apply(
+            "slice", axis=axis, start=start, stop=start + extent, step=1
+        )
+    kept = x.apply("slice", axis=axis, start=ends[1], stop=extent - ends[0], step=1)
     return kept.apply("pad", widths=widths, value=neutral)
 
 
-def _by_doubling(x: Value, operator: str, neutral: int, axis: int, direction: int = 1) -> Value:
-    """Return what comes together up to each element: it takes in the one 1, 2, 4, ... before it,
-    or behind it for the direction -1."""
+Joined: TypeAlias = Callable[[Value, Value], Value]
+
+
+def scan(x: Value, join: Joined, neutral: float, axis: int, direction: int = 1) -> Value:
+    """Return what comes together up to each element of an axis, or from the end for the direction
+    -1: of fixed lengths, and of such that are known at launch only.
+
+    Args:
+        join: puts an element together with one before it; of three the order must not matter.
+        neutral: what changes nothing where it is joined.
+    """
+    extent = x.shape[axis]
+    if isinstance(extent, int):
+        return _by_doubling(x, join, neutral, axis, direction)
+    order = [*(at for at in range(x.ndim) if at != axis), axis]
+    rows = x.transpose(*order)
+    joined = _by_blocks(rows.reshape(-1, extent), join, neutral, direction)
+    return joined.reshape(*rows.shape).transpose(*sorted(range(x.ndim), key=order.__getitem__))
+
+
+def _by_doubling(x: Value, join: Joined, neutral: float, axis: int, direction: int) -> Value:
+    """Each element takes in the one 1, 2, 4, ... before it."""
+    extent = x.shape[axis]
+    assert isinstance(extent, int)
     distance = 1
-    while distance < _fixed_extent(x, axis):
-        x = x.apply(operator, _moved(x, axis, direction * distance, neutral))
+    while distance < extent:
+        x = join(x, moved(x, axis, direction * distance, neutral))
         distance *= 2
     return x
+
+
+def _by_blocks(
+    x: Value, join: Joined, neutral: float, direction: int, levels: int = _LEVELS
+) -> Value:
+    """Return the same of the rows of a matrix: within blocks, and of the blocks' ends again, which
+    at the last level are so few that one block holds them."""
+    extent = x.shape[1]
+    is_last = levels == 1
+    blocks = 1 if is_last else (extent + _BLOCK - 1) // _BLOCK
+    rest = blocks * _BLOCK - extent
+    padded = x.apply("pad", widths=((0, 0), (0, rest)), value=neutral)
+    within = _by_doubling(padded.reshape(-1, _BLOCK), join, neutral, 1, direction)
+    if not is_last:
+        end = _BLOCK - 1 if direction > 0 else 0
+        totals = within[:, end].reshape(-1, blocks)
+        before = moved(
+            _by_blocks(totals, join, neutral, direction, levels - 1), 1, direction, neutral
+        )
+        within = join(within.reshape(-1, blocks, _BLOCK), before.reshape(-1, blocks, 1))
+    return within.reshape(-1, blocks * _BLOCK)[:, :extent]
+
+
+def _add(a: Value, b: Value) -> Value:
+    return a.apply("add", b)
+
+
+def _mul(a: Value, b: Value) -> Value:
+    return a.apply("mul", b)
 
 
 def _cumprod(x: Value, axis: int) -> Value:
     (axis,) = normal_axes(axis, x.ndim)
     wide = x.astype("float32" if is_floating(x.dtype) else "int32")
-    return _by_doubling(wide, "mul", 1, axis).astype(x.dtype if is_floating(x.dtype) else "int32")
+    return scan(wide, _mul, 1, axis).astype(x.dtype if is_floating(x.dtype) else "int32")
 
 
 def _prod(x: Value, axis: Any, keepdims: bool) -> Value:
@@ -137,22 +180,43 @@ def _prod(x: Value, axis: Any, keepdims: bool) -> Value:
     wide = x.astype("float32") if is_floating(x.dtype) else x
     wide = wide.astype("int32") if x.dtype == "bool" else wide
     for at in axes:
-        extent = _fixed_extent(x, at)
-        width = 1 << (extent - 1).bit_length()
-        if width != extent:
-            ends = tuple((0, width - extent) if each == at else (0, 0) for each in range(x.ndim))
-            wide = wide.apply("pad", widths=ends, value=1)
-        while width > 1:
-            width //= 2
-            halves = [
-                wide.apply("slice", axis=at, start=begin, stop=begin + width, step=1)
-                for begin in (0, width)
-            ]
-            wide = halves[0] * halves[1]
+        wide = _multiplied(wide, at)
     narrow = wide.astype(x.dtype) if is_floating(x.dtype) else wide
     if keepdims:
         return narrow
     return narrow.reshape(*(e for at, e in enumerate(x.shape) if at not in axes))
+
+
+def _multiplied(x: Value, axis: int, levels: int = _LEVELS) -> Value:
+    """Return the product along an axis, which stays with length 1."""
+    extent = x.shape[axis]
+    if isinstance(extent, int):
+        width = 1 << (extent - 1).bit_length()
+    elif levels > 1:
+        # Of a length that is known at launch only: blocks first, then their products.
+        blocks = (extent + _BLOCK - 1) // _BLOCK
+        whole = _padded(x, axis, blocks * _BLOCK - extent)
+        split = whole.reshape(*x.shape[:axis], blocks, _BLOCK, *x.shape[axis + 1 :])
+        of_blocks = _multiplied(split, axis + 1)
+        inner = of_blocks.reshape(*x.shape[:axis], blocks, *x.shape[axis + 1 :])
+        return _multiplied(inner, axis, levels - 1)
+    else:
+        width = _BLOCK
+    if not isinstance(extent, int) or width != extent:
+        x = _padded(x, axis, width - extent)
+    while width > 1:
+        width //= 2
+        halves = [
+            x.apply("slice", axis=axis, start=begin, stop=begin + width, step=1)
+            for begin in (0, width)
+        ]
+        x = halves[0] * halves[1]
+    return x
+
+
+def _padded(x: Value, axis: int, count: Dimension) -> Value:
+    ends = tuple((0, count) if at == axis else (0, 0) for at in range(x.ndim))
+    return x.apply("pad", widths=ends, value=1)
 
 
 def _grad_prod(
@@ -164,9 +228,7 @@ def _grad_prod(
     turned = x.transpose(*order)
     lines = turned.reshape(*turned.shape[: x.ndim - len(axes)], -1)
     last = lines.ndim - 1
-    before, behind = (
-        _moved(_by_doubling(lines, "mul", 1, last, way), last, way, 1) for way in (1, -1)
-    )
+    before, behind = (moved(scan(lines, _mul, 1, last, way), last, way, 1) for way in (1, -1))
     others = (before * behind).reshape(*turned.shape)
     return (grad * others.transpose(*sorted(range(x.ndim), key=order.__getitem__)),)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from opkit.schema import written_out
 from ...ir import Value, is_one
 from ...passes import Rebuilder, formula_gradient, in_equal_form
 from ..aten import ATEN_ELEMENTWISE, AtenCall
+from .more_words import KEEPING_WORDS
 from .operations import FormulaReader
 from .parts import Part, floats, gone_of_all, of_one_rank, single
 from .words import ATTENTION, FORMULA_WORDS, arguments_of, einsum
@@ -64,16 +66,29 @@ def torch_function(reader: FormulaReader, node: ast.Call, row: Callable[..., Any
         raise reader.wrong(node, f"cannot be: {err}") from err
 
 
+def _argument(reader: FormulaReader, node: ast.expr) -> Any:
+    """Return what follows a word's tensor: tensors and attributes of the launch as values, whole
+    numbers of any width as int32; everything else as it is written out."""
+    fractions = {each.name for each in reader.given.attributes if each.kind == "float"}
+    names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    if not names:
+        # A number, which may be computed: 30 / 100.
+        return reader.read(node).value if isinstance(node, ast.BinOp) else reader.literal(node)
+    if not reader.is_tensor(node) and not names & fractions:
+        return reader.literal(node)
+    value = reader.read(node).without_gone().value
+    if isinstance(value, Value) and "int" in value.dtype and value.dtype != "int32":
+        return value.astype("int32")
+    return value
+
+
 def word(reader: FormulaReader, node: ast.Call, name: str) -> Part:
     """Read a function of `FORMULA_WORDS`: of tensors, then of numbers that are written out."""
     named = [str(each.arg) for each in node.keywords]
     reader.guarded(node, lambda: arguments_of(name, len(node.args), named))
     part = reader.read(node.args[0])
-    settings = {str(each.arg): reader.literal(each.value) for each in node.keywords}
-    rest = [
-        reader.read(each).value if reader.is_tensor(each) else reader.literal(each)
-        for each in node.args[1:]
-    ]
+    settings = {str(each.arg): _argument(reader, each.value) for each in node.keywords}
+    rest = [_argument(reader, each) for each in node.args[1:]]
     axis = settings.get("axis", rest[0] if rest else None)
     if name == "unsqueeze" and part.gone:
         rank = reader.tensor(node, part).ndim
@@ -89,6 +104,15 @@ def word(reader: FormulaReader, node: ast.Call, name: str) -> Part:
             return Part(x, part.gone | {axis % x.ndim - x.ndim})
     part = part.without_gone()
     x = reader.tensor(node, part)
+    if name in KEEPING_WORDS:
+        keeps = bool(settings.pop("keepdims", False))
+        value = reader.guarded(node, lambda: FORMULA_WORDS[name](x, *rest, **settings))
+        bound = inspect.signature(FORMULA_WORDS[name]).bind(x, *rest, **settings)
+        bound.apply_defaults()
+        taken = bound.arguments["axis"]
+        axes = range(x.ndim) if taken is None else (taken,)
+        away = frozenset(at if at < 0 else at - x.ndim for at in axes)
+        return Part(value, frozenset() if keeps else away)
     return Part(reader.guarded(node, lambda: FORMULA_WORDS[name](x, *rest, **settings)))
 
 

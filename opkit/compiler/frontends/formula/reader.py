@@ -31,6 +31,7 @@ __all__ = ["Reader"]
 _BINARY = {
     **{ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow"},
     **{ast.FloorDiv: "floor_divide", ast.Mod: "mod", ast.MatMult: "matmul"},
+    **{ast.LShift: "shift_left", ast.RShift: "shift_right"},
     **{ast.BitAnd: "bitwise_and", ast.BitOr: "bitwise_or", ast.BitXor: "bitwise_xor"},
 }
 _COMPARE = {
@@ -112,11 +113,24 @@ class Reader(FormulaReader):
             chain.append(chain[-1].left)
         part = self.read(chain[-1].left)
         for each in reversed(chain):
-            name, right = _BINARY[type(each.op)], self.read(each.right)
+            name = _BINARY[type(each.op)]
+            if name in ("shift_left", "shift_right"):
+                part = self.shifted(each, name, part)
+                continue
+            right = self.read(each.right)
             if name == "bitwise_xor" and floats([part.value, right.value]):
                 name = "pow"
             part = self.combine(each, name, [part, right])
         return part
+
+    def shifted(self, node: ast.BinOp, name: str, part: Part) -> Part:
+        """Return whole numbers times a power of two, or divided by one and rounded down, which
+        shifting their bits is."""
+        count = self.literal(node.right)
+        if floats([part.value]) or not isinstance(count, int) or not 0 <= count <= 30:
+            raise self.wrong(node, "shifts whole numbers by 0 to 30 bits, a number written out")
+        operator = "mul" if name == "shift_left" else "floor_divide"
+        return self.combine(node, operator, [part, Part(1 << count)])
 
     def name(self, node: ast.Name) -> Part:
         known = self.given.known

@@ -10,6 +10,7 @@ from typing import Any
 from opkit.errors import UsageError
 
 from ...ir import HALVES, Dimension, Shape, Value, is_one, normal_axes, product, same, shape_text
+from .more_words import KEEPING_WORDS, MORE_WORDS
 
 __all__ = [
     "ATTENTION",
@@ -279,6 +280,7 @@ FORMULA_WORDS: Mapping[str, Word] = {
     "view_as": lambda x, y: x.reshape(*y.shape),
     "with_shape": as_shape,
     "zeros_like": lambda x: _full_like(x, 0),
+    **MORE_WORDS,
 }
 
 
@@ -299,6 +301,8 @@ def arguments_of(word: str, positional: int, named: list[str]) -> None:
         UsageError: there are too many or too few, or one has a name that is unknown.
     """
     signature = inspect.signature(FORMULA_WORDS[word])
+    if word in KEEPING_WORDS:
+        named = [each for each in named if each != "keepdims"]
     try:
         signature.bind(*(None,) * positional, **dict.fromkeys(named))
     except TypeError as err:
