@@ -182,6 +182,7 @@ _RULES: Mapping[str, Callable[[Any, int], Any]] = {
     "low": _number,
     "p": _number,
     "padding": _pair(0),
+    "right": _truth,
     "scale": _number,
     "shape": _sizes,
     "slope": _number,

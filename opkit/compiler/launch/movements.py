@@ -31,6 +31,7 @@ from ..codegen import (
     pack_tiling,
     pick_values,
     pieces_of,
+    search_values,
     turn_of,
     turn_values,
     weave_of,
@@ -39,6 +40,7 @@ from ..codegen import (
     write_count,
     write_lookup,
     write_pick,
+    write_search,
     write_turn,
     write_weave,
 )
@@ -68,6 +70,7 @@ MOVEMENTS = (
     "windows",
     "take",
     "arange",
+    "search",
 )
 
 
@@ -131,9 +134,37 @@ def movement_of(
         )
     if node.operator == "take":
         return _lookup(node, operands, tensors, chip)
+    if node.operator == "search":
+        return _search(node, operands, tensors, chip)
     pieces = pieces_of(node.operator, settings, [each.shape for each in operands], result.shape)
     value = settings.get("value", 0.0)
     return _copy(node, operands, result, pieces, value, outer, chip)
+
+
+def _search(
+    node: Node, operands: Sequence[Operand], tensors: tuple[str, ...], chip: Chip | None
+) -> Movement:
+    edges, x = operands
+    if chip is None or edges.size == 0:
+        raise GraphError(
+            "numbers are looked for among edges whose number is known, one or more",
+            location=node.location,
+        )
+    is_right = node.settings.truth("right")
+
+    def rule(
+        cores: Any, extent_of: ExtentOf, _: Mapping[str, Any]
+    ) -> tuple[Any, Sequence[TilingValue]]:
+        lines = extent_of(product(edges.shape[:-1]))
+        each = extent_of(edges.shape[-1])
+        return search_values(lines, each, extent_of(x.size) // lines, cores, chip)
+
+    return Movement(
+        "search_right" if is_right else "search_left",
+        lambda name: write_search(name, is_right, node.location),
+        tensors,
+        rule,
+    )
 
 
 def whole_copy(

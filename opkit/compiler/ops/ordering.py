@@ -23,13 +23,16 @@ from ..ir import (
     normal_axes,
     product,
     reduced,
+    shape_text,
 )
 from .scans import count_up
 
-__all__ = ["MOST_SORTED", "ROWS"]
+__all__ = ["MOST_SEARCHED", "MOST_SORTED", "ROWS"]
 
 MOST_SORTED = 7680
 """Elements of a line that one core sorts in its unified buffer: two keys and two places each."""
+MOST_SEARCHED = 16383
+"""Edges that one core holds in its unified buffer."""
 _PART = 4096
 """Elements of a longer line whose largest are found at once."""
 _SORTED = ("float16", "bfloat16", "float32", "int8", "uint8", "int16", "int32", "bool")
@@ -74,6 +77,37 @@ def _largest_shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
 def _extreme_shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
     _checked(tensors, settings)
     return reduced(tensors, settings)
+
+
+def _searched_shape(tensors: Sequence[Tensor], settings: Settings) -> Shape:
+    edges, x = tensors
+    lines = tuple(edges.shape[:-1])
+    if not edges.shape or (lines and lines != tuple(x.shape[:-1])):
+        raise UsageError(
+            f"edges of {shape_text(edges.shape)} for numbers of {shape_text(x.shape)}",
+            help="give one line of edges, or one for each line of numbers",
+        )
+    floats = ("float32", *_WIDE)
+    if edges.dtype not in floats or x.dtype not in floats:
+        raise UsageError(
+            f"{x.dtype} is looked for among {edges.dtype}, expected float32", help="cast both"
+        )
+    if isinstance(edges.shape[-1], int) and edges.shape[-1] > MOST_SEARCHED:
+        raise UsageError(
+            f"{edges.shape[-1]} edges do not fit a core: at most {MOST_SEARCHED}",
+            help="look among parts of them, and add up",
+        )
+    return x.shape
+
+
+def _np_searched(edges: Any, x: Any, right: bool) -> Any:
+    side: Any = "right" if right else "left"
+    if edges.ndim == 1:
+        return np.searchsorted(edges, x, side=side).astype(np.int32)
+    found = np.empty(x.shape, np.int32)
+    for at in np.ndindex(x.shape[:-1]):
+        found[at] = np.searchsorted(edges[at], x[at], side=side)
+    return found
 
 
 def _place_dtype(_: Sequence[Tensor], __: Settings) -> str:
@@ -234,5 +268,11 @@ ROWS = (
         *("argmin", 1, "line", _extreme_shape, _place_dtype, _np_extreme(np.argmin)),
         aten="argmin",
         parameters=_EXTREME,
+    ),
+    # How many of the sorted edges are less than each number, or not more, for right.
+    Operator(
+        *("search", 2, "search", _searched_shape, _place_dtype, _np_searched),
+        aten="searchsorted",
+        parameters={"right": False},
     ),
 )

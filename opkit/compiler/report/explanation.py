@@ -29,6 +29,7 @@ _SCHEDULES = {
     "take": "rows of a table are copied, each to the index that names it",
     "take_along": "elements are picked at the places that indices name",
     "join_along": "elements are joined at the places that indices name",
+    "search": "numbers are looked for among sorted ones",
     "put_along": "elements are put at the places that indices name, after a copy",
     "attention": "blocks of queries and keys: cube cores multiply, vector cores keep sums of rows",
 }

@@ -22,6 +22,7 @@ from opkit.graph.aten import (
     quantised,
     rows,
     sampling,
+    searching,
 )
 from opkit.graph.aten.whole import INPUT, LARGEST, Bound, bound_of, largest_limit
 
@@ -38,7 +39,11 @@ __all__ = [
     "largest_limit",
 ]
 
-LOOKUPS: Mapping[str, places.Lookup] = {**places.LOOKUPS, **pooling.LOOKUPS}
+LOOKUPS: Mapping[str, places.Lookup] = {
+    **places.LOOKUPS,
+    **pooling.LOOKUPS,
+    **searching.LOOKUPS,
+}
 """Operators that look up, with which of their arguments hold places."""
 
 ROWS: Mapping[str, Callable[..., Any]] = {
@@ -52,6 +57,7 @@ ROWS: Mapping[str, Callable[..., Any]] = {
     **quantised.ROWS,
     **rows.ROWS,
     **sampling.ROWS,
+    **searching.ROWS,
 }
 """By the name that torch prints, `aten.add.Tensor`."""
 

@@ -188,7 +188,8 @@ _PLACES = frozenset(
     for name in (
         *("sort.default", "sort.stable", "topk.default", "argmax.default", "argmin.default"),
         *("max.dim", "min.dim", "max_pool2d_with_indices.default"),
-        "max_pool3d_with_indices.default",
+        *("max_pool3d_with_indices.default", "kthvalue.default", "searchsorted.Tensor"),
+        *("bucketize.Tensor", "_embedding_bag_forward_only.default"),
     )
 )
 """Operators that give places, and elements of what they read."""
@@ -211,7 +212,7 @@ def bound_of(
         Refused: there is no rule for it.
     """
     if name in _PLACES:
-        longest = Bound(0, int(inputs[0].numel()))
+        longest = Bound(0, max(int(each.numel()) for each in inputs))
         return _most(args[0], longest) if isinstance(args[0], Bound) else longest
     if name in _SUMS:
         shrunk = results[0].numel() if "cumsum" not in name else 1

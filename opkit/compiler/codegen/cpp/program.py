@@ -33,7 +33,7 @@ __all__ = ["HostProgram", "compile_host"]
 # What has no loops in C++ is computed by NumPy.
 _BY_NUMPY = (
     *("sort", "argsort", "argmax", "argmin", "random_uniform"),
-    *("take_along", "put_along", "join_along"),
+    *("take_along", "put_along", "join_along", "search"),
 )
 _FLAGS = (
     *("-std=c++17", "-O3", "-march=native", "-fopenmp-simd", "-fPIC", "-shared", "-pthread"),

@@ -8,6 +8,7 @@ from .counting import count_values, write_count
 from .lookup import lookup_values, write_lookup
 from .picking import can_pick, pick_values, write_pick
 from .placing import PLACED_TYPES, Placing, placing_of, placing_values, write_placing
+from .searching import search_values, write_search
 from .text import write_copy
 from .turning import turn_of, turn_values, write_turn
 from .weaving import weave_of, weave_values, write_weave
@@ -28,6 +29,7 @@ __all__ = [
     "pieces_of",
     "placing_of",
     "placing_values",
+    "search_values",
     "turn_of",
     "turn_values",
     "weave_of",
@@ -37,6 +39,7 @@ __all__ = [
     "write_lookup",
     "write_pick",
     "write_placing",
+    "write_search",
     "write_turn",
     "write_weave",
 ]
