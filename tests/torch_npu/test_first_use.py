@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -76,3 +77,16 @@ def test_pinned_memory_is_there_before_the_device_is() -> None:
     for call in calls:
         code = f"import torch; assert {call}.is_pinned(); assert torch.npu.is_initialized()"
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_no_two_files_name_a_type_alike() -> None:
+    # Files share translation units, and which ones do changes with their lengths.
+    from opkit.torch_npu import build
+
+    files: dict[str, list[str]] = {}
+    for path in build._SOURCES.rglob("*.cpp"):
+        for name in re.findall(
+            r"^(?:struct|class|enum class) (\w+)[^;{]*\{", path.read_text(), re.M
+        ):
+            files.setdefault(name, []).append(path.name)
+    assert {name: found for name, found in files.items() if len(found) > 1} == {}

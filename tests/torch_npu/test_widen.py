@@ -52,3 +52,22 @@ def test_numbers_are_compared_in_the_tensor_s_type(dtype: torch.dtype) -> None:
     for number in (37.123, 37.126, torch.tensor(37.123)):
         for compare in (torch.gt, torch.ge, torch.eq, torch.lt):
             assert torch.equal(compare(x.npu(), number).cpu(), compare(x, number))
+
+
+SUMS = {
+    "index_add": lambda y, i, x: y.index_add(0, i, x),
+    "index_add_ of a view": lambda y, i, x: y.t().index_add_(1, i, x.t()).t(),
+    "index_put_ of a view": lambda y, i, x: y[:, ::2].index_put_((i,), x[:, ::2], accumulate=True),
+    "scatter_add": lambda y, i, x: y.scatter_add(0, i[:, None].expand(x.shape), x),
+    "put_": lambda y, i, x: y.put_(i, x[:, 0].contiguous(), accumulate=True),
+}
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_at_indices_are_rounded_once(name: str, dtype: torch.dtype) -> None:
+    x, i = (torch.rand(64, 6) - 0.5).to(dtype), torch.randint(0, 3, (64,))
+    y = (torch.rand(3, 6) - 0.5).to(dtype)
+    found = SUMS[name](y.npu(), i.npu(), x.npu())
+    right = SUMS[name](y.double(), i, x.double())
+    assert torch.equal(found.cpu(), right.to(dtype))

@@ -2,7 +2,10 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/WrapDimUtils.h>
+#include <ATen/ops/_index_put_impl.h>
+#include <ATen/ops/index_add.h>
 #include <ATen/ops/nonzero.h>
+#include <ATen/ops/scatter_add.h>
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
@@ -76,6 +79,13 @@ const char* begin_with(const at::Tensor& self, const at::Tensor& out) {
   return copy_or_reason(self, out);
 }
 
+/// Whether elements of 16 bits are added up: in float32, as on the CPU, so that sums are rounded once.
+bool is_wide_sum(uint32_t action, const at::Tensor& self, const at::Tensor& source, const at::Tensor& out) {
+  return action == ElementsPlan::kAdd && is_half_kind(out) && self.scalar_type() == out.scalar_type() &&
+         source.scalar_type() == out.scalar_type() && self.sizes() == out.sizes() && source.numel() != 0 &&
+         on_device(self) && on_device(source) && !may_overlap(source, out);
+}
+
 /// scatter.src_out, scatter.value_out, scatter_add.out: (self, dim, index, src or value, out)
 const char* scatter(const char* op, uint32_t action, Stack* stack) {
   const at::Tensor self = tensor_at(*stack, 5, 0), numbers = tensor_at(*stack, 5, 2), out = tensor_at(*stack, 5, 4);
@@ -87,6 +97,11 @@ const char* scatter(const char* op, uint32_t action, Stack* stack) {
   Sizes strides(numbers.dim(), 0);
   if (given.isTensor()) {
     source = given.toTensor();
+    if (is_wide_sum(action, self, source, out)) {
+      const int64_t dim = value_at(*stack, 5, 1).toInt();
+      out.copy_(at::scatter_add(self.to(at::kFloat), dim, numbers, source.to(at::kFloat)));
+      return give_composed(stack, 5, out);
+    }
     if (!on_device(source) || source.dim() != numbers.dim() || source.scalar_type() != out.scalar_type())
       return kLayout;
     for (int64_t d = 0; d < numbers.dim(); ++d) {
@@ -272,6 +287,14 @@ const char* index_put(const OperatorHandle&, Stack* stack) {
     return reason != nullptr ? reason : give(stack, 5, self);
   }
   if (!on_device(values) || self.scalar_type() != values.scalar_type()) return kLayout;
+  const uint32_t action = value_at(*stack, 5, 3).toBool() ? ElementsPlan::kAdd : ElementsPlan::kPut;
+  if (is_wide_sum(action, self, values, self)) {
+    c10::List<std::optional<at::Tensor>> places;
+    for (const auto& index : indices_of(value_at(*stack, 5, 1))) places.push_back(index);
+    self.copy_(
+        at::_index_put_impl(self.to(at::kFloat), places, values.to(at::kFloat), true, value_at(*stack, 5, 4).toBool()));
+    return give_composed(stack, 5, self);
+  }
   if (may_overlap(self, values)) return "source and target overlap";
   Indexed space;
   if (const char* reason = index_space(self, value_at(*stack, 5, 1), space)) return reason;
@@ -284,7 +307,6 @@ const char* index_put(const OperatorHandle&, Stack* stack) {
     if (values.size(d) != space.sizes[d + shift]) return kLayout;
     strides[d + shift] = values.stride(d);
   }
-  const uint32_t action = value_at(*stack, 5, 3).toBool() ? ElementsPlan::kAdd : ElementsPlan::kPut;
   const char* reason = move_by_index("aten::index_put_", action, self, 0, space.sizes, space.table_strides, values,
                                      strides, space.picks);
   return reason != nullptr ? reason : give(stack, 5, self);
@@ -330,6 +352,11 @@ const char* index_add(const char* op, uint32_t action, size_t arguments, Stack* 
   if (arguments == 6) {
     const at::Scalar alpha = value_at(*stack, arguments, 4).toScalar();
     if (alpha.isComplex() || alpha.toDouble() != 1) return "a factor other than 1";
+    if (is_wide_sum(action, self, source, out)) {
+      const int64_t dim = value_at(*stack, arguments, 1).toInt();
+      out.copy_(at::index_add(self.to(at::kFloat), dim, numbers, source.to(at::kFloat)));
+      return give_composed(stack, arguments, given);
+    }
   }
   if (!on_device(source) || source.dim() != self.dim() || source.scalar_type() != out.scalar_type() ||
       source.numel() == 0 || may_overlap(source, out)) {

@@ -21,7 +21,7 @@ enum class Padding : int64_t { Zeros, Border, Reflection };
 constexpr int64_t kMostElements = 1 << 24;  ///< places are counted in floats
 
 /// One neighbour along one dim, of every sampled place; tensors of (batch, places).
-struct Tap {
+struct AxisTap {
   at::Tensor place;   ///< a whole number, in a float
   at::Tensor weight;  ///< undefined: 1
   at::Tensor slope;   ///< of the weight by the coordinate; undefined where it has none
@@ -31,7 +31,7 @@ struct Tap {
 struct Axis {
   int64_t size;
   at::Tensor slope;  ///< of the coordinate by what the grid says
-  std::vector<Tap> taps;
+  std::vector<AxisTap> taps;
 };
 
 struct Sampling {
