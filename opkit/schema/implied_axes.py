@@ -67,6 +67,8 @@ def with_implied_axes(
     if has_lists and any(map(_is_of_all, nodes)):
         # Of which tensors, one or all?
         return inputs
+    # Of whole numbers ^ is bits, of fractions it may be a power.
+    cuts |= {id(node) for node in nodes if isinstance(node, ast.BitXor) and _are_whole(tensors)}
     if not is_beyond or not all(id(node) in cuts or _fits(node) for node in nodes):
         return inputs
     taken = {tensor.name for tensor in tensors} | {attr.name for attr in attrs}
@@ -102,6 +104,10 @@ def _mixes_types(tensors: Sequence[TensorSpec]) -> bool:
         if any("float" in name for name in names) and names & _BYTES:
             return True
     return False
+
+
+def _are_whole(tensors: Sequence[TensorSpec]) -> bool:
+    return not any("float" in dtype.name for tensor in tensors for dtype in tensor.dtypes)
 
 
 def _names(nodes: Sequence[ast.AST]) -> Iterator[str]:
@@ -147,7 +153,7 @@ def _is_beyond(node: ast.AST, tensors: Sequence[TensorSpec]) -> bool:
         return _function(node) in ELEMENTWISE | ROWS
     if isinstance(node, _BITS):
         # Of fractions, it is a power that was meant, or a condition.
-        return not any("float" in dtype.name for tensor in tensors for dtype in tensor.dtypes)
+        return _are_whole(tensors)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
         return any(_names(list(ast.walk(node.right))))
     return isinstance(node, (*_OPERATORS, *_CHOICES))

@@ -23,7 +23,6 @@ from opkit.errors import OpkitError
 from opkit.executor import LocalExecutor, Work, folder_of
 from opkit.schema import OpSpec
 from opkit.testing.cases import (
-    LIST_LENGTH,
     Case,
     Shape,
     ShapeRule,
@@ -341,7 +340,7 @@ def _inputs(case: Case) -> list[Input]:
             inputs.append(None)
             continue
         made = np.zeros(shape, dtype.numpy)
-        inputs.append([made] * LIST_LENGTH if name in case.lists else made)
+        inputs.append([made] * case.list_length if name in case.lists else made)
     return inputs
 
 

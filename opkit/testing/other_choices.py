@@ -32,6 +32,8 @@ _FEWEST_CHANGED = 0.125
 _BEYOND_FLOAT32 = (1 << 24) + 1
 """The smallest whole number that float32 does not hold."""
 _LARGEST_HALF = 65504.0
+_LENGTHS = (3, 1)
+"""How many tensors lists have that usually have two."""
 _LONGEST_WORD = 32
 _MOST_WORDS = 4
 
@@ -43,8 +45,8 @@ def cases_of_other_choices(
     with_thresholds: Callable[[Case, Outcome], Case | None],
 ) -> list[Case]:
     """Return a case with another value of each attribute, one of all flags and one of all others,
-    where the golden's results show it, and one without each optional input that the golden can do
-    without.
+    where the golden's results show it, lists of other lengths, and a case without each optional
+    input that the golden can do without.
 
     The host code may refuse them: its values may have bounds that the golden does not know.
 
@@ -77,6 +79,10 @@ def cases_of_other_choices(
     if sum(dict(case.attrs)[attr.name] != together[attr.name] for attr in others) > 1:
         label = f"{case.name}-all_others"
         found += shown([replace(case, attrs=tuple(together.items()), label=label)])
+    for length in _LENGTHS if case.lists else ():
+        longer = replace(case, list_length=length, label=f"{case.name}-{length}_tensors")
+        if outcome_of(reference, longer) is not None:
+            found.append(longer)
     for number, tensor in enumerate(spec.inputs):
         if tensor.param_type == "optional" and case.shapes[number] is not None:
             shapes = tuple(None if n == number else s for n, s in enumerate(case.shapes))

@@ -639,3 +639,19 @@ def test_a_number_times_a_name_gives_the_name_its_value(tmp_path: Path) -> None:
     np.testing.assert_array_equal(golden["gated"](x, w), 9 * x[:, 3:] * x[:, :3])
     shapes = golden["gated_input_shapes"]((4, 8))
     assert shapes == {"x": (4, 16), "w": (24,)}
+
+
+@pytest.mark.parametrize(
+    "formula", ["torch.cummax(x, dim=-1).values", "median(x, axis=-1)", "quantile(x, eps, axis=0)"]
+)
+def test_what_runs_along_open_axes_has_kernels_for_it_and_its_gradient(formula: str) -> None:
+    # Sizes that are divided twice, and tensors that are computed of sizes alone, ended in KeyError.
+    tree = tree_of(prototype({"y": formula}, x=["N", "M"]))
+    assert "named_axes_grad.json" in tree
+
+
+@pytest.mark.parametrize("name", ["nonzero", "unique"])
+def test_what_has_no_length_before_values_are_known_says_so(name: str) -> None:
+    with pytest.raises((SpecError, UsageError)) as error:
+        tree_of(prototype({"y": f"torch.{name}(x)"}, x=["N"]))
+    assert "depends on values" in str(error.value.help)

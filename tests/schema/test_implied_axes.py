@@ -33,6 +33,11 @@ def test_what_is_computed_element_by_element_has_any_axes(formula: str) -> None:
     assert [tensor.axes for tensor in prototype(formula).inputs] == [("...",)] * 2
 
 
+def test_shifts_and_exclusive_bits_of_whole_numbers_have_any_axes() -> None:
+    tensors = prototype("(x >> 1) ^ (w << 2)", "int32").inputs
+    assert [tensor.axes for tensor in tensors] == [("...",)] * 2
+
+
 @pytest.mark.parametrize(
     "formula",
     [

@@ -13,6 +13,7 @@ import pytest
 from opkit.errors import HostRefusal
 from opkit.schema import AttrSpec, AttrValue, OpSpec, TensorSpec
 from opkit.testing import Case, Verdict, load_golden, run_cases
+from opkit.testing.cases import make_inputs
 from opkit.testing.probing import probing_cases
 
 from .conftest import dtypes, tensor
@@ -226,3 +227,15 @@ def test_host_code_may_refuse_it_and_not_be_wrong(
     others = {r.verdict for r in report.results if r.case.may_be_refused}
     assert others == {Verdict.REFUSED if refuses else Verdict.FAIL}
     assert report.passed is refuses
+
+
+def test_lists_have_other_lengths_where_the_golden_takes_them(
+    cases_for: Callable[[OpSpec, str], list[Case]],
+) -> None:
+    # A kernel that looped over two tensors passed.
+    xs = dataclasses.replace(tensor("xs", "float32"), param_type="dynamic")
+    operator = dataclasses.replace(with_attribute("bool", False), inputs=(xs,), attrs=())
+    found = cases_for(operator, "sum(xs)")
+    assert [case.list_length for case in found] == [3, 1]
+    assert [len(make_inputs(case)[0]) for case in found] == [3, 1]
+    assert [case.list_length for case in cases_for(operator, "xs[0] - xs[1]")] == [3]

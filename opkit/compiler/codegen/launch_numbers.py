@@ -237,6 +237,9 @@ def _extent(expression: Any, sizes: Mapping[str, Number]) -> Any:
         return sizes[expression.name]
     if expression.is_Add or expression.is_Mul:
         numerator, denominator = sympy.fraction(sympy.together(expression))
+        if denominator == 1:
+            # A fraction times a sum, as remainders have it, is multiplied out by `together`.
+            numerator, denominator = expression.as_numer_denom()
         if denominator != 1:
             return _extent(numerator, sizes) // _extent(denominator, sizes)
         parts = [_extent(each, sizes) for each in expression.args]

@@ -90,7 +90,9 @@ class Case:
     sources: tuple[Source | None, ...] = ()
     """One per input, or none at all."""
     lists: frozenset[str] = frozenset()
-    """The inputs that are lists of tensors; each has `LIST_LENGTH` of its shape."""
+    """The inputs that are lists of tensors; each has `list_length` of its shape."""
+    list_length: int = LIST_LENGTH
+    """How many tensors a list has."""
     expects_failure: bool = False
     """Whether it passes when the operator refuses or faults, and only then."""
     may_be_refused: bool = False
@@ -316,7 +318,7 @@ def output_tensors(case: Case, spec: OpSpec) -> tuple[tuple[str, DType], ...]:
     found: list[tuple[str, DType]] = []
     for tensor, dtype in zip(spec.outputs, case.dtypes[len(spec.inputs) :], strict=True):
         if tensor.param_type == "dynamic" and case.lists:
-            found += [(f"{tensor.name}[{index}]", dtype) for index in range(LIST_LENGTH)]
+            found += [(f"{tensor.name}[{index}]", dtype) for index in range(case.list_length)]
         else:
             found.append((tensor.name, dtype))
     return tuple(found)
@@ -428,7 +430,7 @@ def make_inputs(case: Case) -> list[Input]:
         is_list = bool(case.lists) and case.input_names[index] in case.lists
         made = [
             allocated(make_values(stream, shape, case.dtypes[index], source or usual))
-            for _ in range(LIST_LENGTH if is_list else 1)
+            for _ in range(case.list_length if is_list else 1)
         ]
         inputs.append(made if is_list else made[0])
     return inputs

@@ -13,6 +13,9 @@ from ...ops import count_up, scan
 
 __all__ = ["KEEPING_WORDS", "MORE_WORDS"]
 
+_WIDEST = 64
+"""Elements of a window of `unfold`."""
+
 Axes: TypeAlias = Any
 """An axis, or None: all elements as one line."""
 
@@ -30,8 +33,14 @@ def _kept(found: Value, x: Value, axis: Axes) -> Value:
 
 
 def _at(x: Value, place: Value, axis: int) -> Value:
+    """Return the elements at a place that is computed, of an axis, which stays."""
+    return x.apply("take", place, axis=axis)
+
+
+def _one(x: Value, place: Dimension, axis: int) -> Value:
     """Return the elements at one place of an axis, which stays."""
-    return x.apply("take", place.reshape(1), axis=axis)
+    found = x.apply("slice", axis=axis, start=place, stop=place + 1, step=1)
+    return found.reshape(*x.shape[:axis], 1, *x.shape[axis + 1 :])
 
 
 def _length(x: Value, extent: Dimension) -> Value:
@@ -42,19 +51,19 @@ def _median(x: Value, axis: Axes = None, lower: bool = False) -> Value:
     """The middle of an axis in order: of two, PyTorch's is the lower one, NumPy's their mean."""
     line, at = _line(x, axis)
     _check_no_line(line, at, "median")
-    count = _length(line, line.shape[at])
+    count = line.shape[at]
     ordered = line.apply("sort", axis=at)
-    below = _at(ordered, (count - 1).apply("floor_divide", 2), at)
+    below = _one(ordered, (count - 1) // 2, at)
     if lower:
         return _kept(below, x, axis)
-    above = _at(ordered, count.apply("floor_divide", 2), at)
+    above = _one(ordered, count // 2, at)
     return _kept((below + above) * 0.5, x, axis)
 
 
 def _median_places(x: Value, axis: Axes = None) -> Value:
     line, at = _line(x, axis)
-    middle = (_length(line, line.shape[at]) - 1).apply("floor_divide", 2)
-    return _kept(_at(line.apply("argsort", axis=at), middle, at), x, axis)
+    middle = (line.shape[at] - 1) // 2
+    return _kept(_one(line.apply("argsort", axis=at), middle, at), x, axis)
 
 
 def _check_no_line(x: Value, axis: int, name: str) -> None:
@@ -84,7 +93,8 @@ def _quantile(x: Value, q: Any, axis: Axes = None) -> Value:
     if not isinstance(q, Value) and not (isinstance(q, int | float) and 0 <= q <= 1):
         raise UsageError(f"the share is {q}, expected one number from 0 to 1")
     last = (_length(line, line.shape[at]) - 1).astype("float32")
-    place = last * q
+    # What is computed of sizes alone is no tensor.
+    place = count_up(x, 1).astype("float32") + last * q
     below = place.apply("floor")
     ordered = line.apply("sort", axis=at)
     first = _at(ordered, below.astype("int32"), at)
@@ -211,13 +221,18 @@ def _rot90(x: Value, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Value:
 def _unfold(x: Value, axis: int, size: int, step: int) -> Value:
     """Windows of an axis, each a line of the last axis."""
     at = normal_axes(axis, x.ndim)[0]
+    if not isinstance(size, int) or not 1 <= size <= _WIDEST:
+        raise UsageError(f"windows of {size} elements, expected 1 to {_WIDEST}")
     count = (x.shape[at] - size) // step + 1
-    begins = count_up(x, count).reshape(-1, 1) * step
-    places = (begins + count_up(x, size).reshape(1, -1)).reshape(-1)
-    taken = x.apply("take", places, axis=at)
-    whole = taken.reshape(*x.shape[:at], count, size, *x.shape[at + 1 :])
-    order = [*(e for e in range(whole.ndim) if e != at + 1), at + 1]
-    return whole.transpose(*order)
+    # The first of all windows, the second of all, ...: each is a slice, and so is its gradient.
+    firsts = [
+        x.apply("slice", axis=at, start=place, stop=place + (count - 1) * step + 1, step=step)
+        for place in range(size)
+    ]
+    shape = (*x.shape[:at], count, *x.shape[at + 1 :], 1)
+    if size == 1:
+        return firsts[0].reshape(*shape)
+    return x.builder.apply("concat", *(each.reshape(*shape) for each in firsts), axis=x.ndim)
 
 
 def _along(index: Value, rank: int, axis: int) -> Value:

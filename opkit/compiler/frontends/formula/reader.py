@@ -45,6 +45,11 @@ _CURES = {
     "split": "write split(x, 64, axis=-1)[0], the first 64, or a, b = split(x, 64, axis=-1)",
     "chunk": "write chunk(x, 2, axis=-1)[0], the first half, or a, b = chunk(x, 2, axis=-1)",
 }
+_CURES |= dict.fromkeys(
+    ("argwhere", "compress", "masked_select", "nonzero", "unique"),
+    "how long its result is depends on values, and lengths follow from shapes here: keep places"
+    " with where(mask, x, 0), or order them with sort and argsort",
+)
 """What to write for names that are understood in some places only."""
 _KINDS = ("elementwise", "reduction", "movement", "index", "scan", "line", "product", "random")
 """Kinds of operators that formulas call by name."""
