@@ -85,7 +85,7 @@ if TYPE_CHECKING:
         sizes_of,
         type_sizes,
     )
-    from .ops import OPERATORS, patches, placed, spaced, unpatched, windows
+    from .ops import OPERATORS, patches, placed, scan, spaced, unpatched, windows
     from .passes import (
         PASSES,
         FormulaForm,
@@ -212,6 +212,7 @@ __all__ = [
     "round_each",
     "run_graph",
     "run_program_file",
+    "scan",
     "shapes_at",
     "share_launch",
     "share_products",
@@ -314,6 +315,7 @@ __getattr__ = lazy_names(
             "OPERATORS",
             "patches",
             "placed",
+            "scan",
             "spaced",
             "unpatched",
             "windows",

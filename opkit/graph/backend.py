@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+import torch._dynamo.config
 from torch import fx
 
 from opkit import log
@@ -34,6 +35,10 @@ __all__ = [
     "traced_decompositions",
     "watching",
 ]
+
+# Recurrent layers come as their steps, whose element-wise work joins the products; without this
+# they never come.
+torch._dynamo.config.allow_rnn = True
 
 DEBUG = "OPKIT_GRAPH_DEBUG"
 _MOST_HALVINGS = 3

@@ -268,6 +268,16 @@ def _index_select(c: Call, x: Value, dim: int, index: Value) -> Value:
     return x.apply("take", index, axis=dim % x.ndim)
 
 
+def _flip(c: Call, x: Value, dims: Sequence[int]) -> Value:
+    for axis in sorted({c.axis(dim, x.ndim) for dim in dims}) if x.ndim else ():
+        extent = fixed_size(x.shape[axis])
+        if extent > 1:
+            x = x.apply(
+                "take", c.constant(np.arange(extent, dtype=np.int32)[::-1].copy()), axis=axis
+            )
+    return x
+
+
 _VIEWS: Mapping[str, Row] = {
     **{f"aten.{n}.default": _reshape for n in ("view", "reshape", "unsqueeze", "squeeze")},
     **{f"aten.squeeze.{kind}": _reshape for kind in ("dim", "dims")},
@@ -298,6 +308,7 @@ ROWS: Mapping[str, Row] = {
     "aten.constant_pad_nd.default": _pad,
     "aten.slice_scatter.default": _slice_scatter,
     "aten.select_scatter.default": _select_scatter,
+    "aten.flip.default": _flip,
     "aten.repeat.default": _repeat,
     "aten.full.default": _fill,
     "aten.full_like.default": _fill,

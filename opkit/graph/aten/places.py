@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opkit.compiler import AtenCall as Call
-from opkit.compiler import Operand, Refused, Value, fixed_shape, fixed_size
+from opkit.compiler import Operand, Refused, Value, fixed_shape, fixed_size, scan
 
 __all__ = ["LOOKUPS", "ROWS", "Lookup"]
 
@@ -76,6 +76,45 @@ def _on_the_way(name: str) -> Row:
     return row
 
 
+def _log_of_sums(c: Call, x: Value, dim: int) -> Value:
+    if x.ndim == 0:
+        raise Refused("along no axis there is no kernel")
+
+    def join(a: Value, b: Value) -> Value:
+        rest = (-(a - b).apply("abs")).apply("exp").apply("log_one_plus")
+        # Equal infinities have no difference.
+        joined = a.apply("maximum", b) + rest
+        return a.apply("equal", b).apply("where", a + math.log(2.0), joined)
+
+    found = scan(x.astype("float32"), join, -math.inf, c.axis(dim, x.ndim))
+    return found.astype(c.dtype)
+
+
+def _running_extreme(name: str, neutral: float) -> Row:
+    """Row of extremes on the way and their places: of equal elements that of the last."""
+
+    def row(c: Call, x: Value, dim: int) -> tuple[Value, Value]:
+        if x.ndim == 0 or "float" not in x.dtype:
+            raise Refused("extremes on the way have a kernel of fractions along an axis")
+        axis = c.axis(dim, x.ndim)
+        if axis == x.ndim - 1:
+            raise Refused("within lines the device's own kernel takes less time")
+        wide = x.astype("float32")
+        found = scan(wide, lambda a, b: a.apply(name, b), neutral, axis)
+        is_new = wide.apply("equal", found).apply("logical_or", wide.apply("not_equal", wide))
+        extent = fixed_size(x.shape[axis])
+        if extent >= _MOST_FLOATS:
+            raise Refused(f"places among {extent} elements have no kernel")
+        ones = (extent if at == axis else 1 for at in range(x.ndim))
+        position = c.apply("arange", count=extent, dtype="int32").astype("float32").reshape(*ones)
+        place = scan(
+            is_new.apply("where", position, 0.0), lambda a, b: a.apply("maximum", b), 0.0, axis
+        )
+        return found.astype(c.dtypes[0]), place.astype("int32")
+
+    return row
+
+
 def _cut(x: Value, shape: Sequence[Any], but: int | None = None) -> Value:
     """Return the first elements along every axis, as many as a shape has."""
     for axis, extent in enumerate(shape):
@@ -104,6 +143,7 @@ def _scatter(add: bool) -> Row:
     return row
 
 
+_MOST_FLOATS = 1 << 24
 _JOINS = {"amax": "max", "amin": "min", "prod": "multiply", "multiply": "multiply"}
 
 
@@ -325,6 +365,9 @@ ROWS: Mapping[str, Row] = {
     **{f"aten.all.{kind}": _all for kind in ("default", "dim", "dims")},
     "aten.cumsum.default": _on_the_way("cumsum"),
     "aten.cumprod.default": _on_the_way("cumprod"),
+    "aten.logcumsumexp.default": _log_of_sums,
+    "aten.cummax.default": _running_extreme("maximum", -math.inf),
+    "aten.cummin.default": _running_extreme("minimum", math.inf),
     "aten.gather.default": _gather,
     "aten.scatter.src": _scatter(False),
     "aten.scatter.value": _scatter(False),

@@ -144,7 +144,13 @@ _MOVED = (
     *("squeeze.dim", "squeeze.dims", "permute.default", "transpose.int", "t.default"),
     *("expand.default", "slice.Tensor", "select.int", "alias.default", "detach.default"),
     *("split.Tensor", "split_with_sizes.default", "unbind.int", "clone.default"),
-    *("contiguous.default", "lift_fresh_copy.default", "repeat.default", "_to_copy.default"),
+    *(
+        "flip.default",
+        "contiguous.default",
+        "lift_fresh_copy.default",
+        "repeat.default",
+        "_to_copy.default",
+    ),
     *("index_select.default", "gather.default", "index.Tensor", "_unsafe_index.Tensor"),
     *("amax.default", "amin.default", "max.default", "min.default", "abs.default", "neg.default"),
     *("any.default", "any.dim", "all.default", "all.dim", "logical_not.default"),
@@ -189,6 +195,7 @@ _PLACES = frozenset(
         *("sort.default", "sort.stable", "topk.default", "argmax.default", "argmin.default"),
         *("max.dim", "min.dim", "max_pool2d_with_indices.default"),
         *("max_pool3d_with_indices.default", "kthvalue.default", "searchsorted.Tensor"),
+        *("cummax.default", "cummin.default"),
         *("bucketize.Tensor", "_embedding_bag_forward_only.default"),
     )
 )
