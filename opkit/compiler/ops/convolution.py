@@ -122,18 +122,22 @@ def patches(x: Value, kernel: Shape, settings: Mapping[str, Any]) -> tuple[Value
     channels, high, wide = fixed_shape(kernel[1:])
     steps, padding, dilation = (settings[name] for name in _PAIRS)
     rows, columns = _extents(x.shape, kernel, settings)
-    x = _framed(x, padding)
     if groups == 1 and steps == (high, wide) and dilation == (1, 1) and high * wide > 1:
+        x = _framed(x, padding)
         x = _cut(_cut(x, 2, int(rows) * high), 3, int(columns) * wide)
         cells = x.reshape(-1, channels, rows, high, columns, wide).transpose(0, 2, 4, 1, 3, 5)
         return cells.reshape(-1, int(rows) * int(columns), channels * high * wide), True
+    has_phases = steps[1] > 1 and wide > 1
+    x = _by_phases(x, padding, steps[1]) if has_phases else _framed(x, padding)
     # First along the columns, then along the rows: fewer and longer parts than tap by tap.
     for axis, taps, count in ((3, wide, columns), (2, high, rows)):
         at = axis - 2
-        parts = [
-            _strided(x, x.ndim - 2 + at, tap * dilation[at], int(count), steps[at])
-            for tap in range(taps)
-        ]
+        starts, step = [tap * dilation[at] for tap in range(taps)], steps[at]
+        if axis == 3 and has_phases:
+            extent = fixed_size(x.shape[3]) // step
+            starts = [start % step * extent + start // step for start in starts]
+            step = 1
+        parts = [_strided(x, x.ndim - 2 + at, start, int(count), step) for start in starts]
         parts = [each.reshape(-1, groups * channels, 1, *each.shape[2:]) for each in parts]
         x = parts[0] if taps == 1 else x.builder.apply("concat", *parts, axis=2)
     shape = (channels * high * wide, int(rows) * int(columns))
@@ -289,11 +293,22 @@ def placed(x: Value, axis: int, start: int, extent: int) -> Value:
     return x.apply("pad", widths=widths, value=0.0 if "float" in x.dtype else 0)
 
 
-def _framed(x: Value, padding: tuple[int, int]) -> Value:
-    if not any(padding):
+def _framed(x: Value, padding: tuple[int, int], beyond: int = 0) -> Value:
+    """Return images with a frame of zeros, and `beyond` columns more at the end of rows."""
+    if not any(padding) and not beyond:
         return x
-    widths = ((0, 0), (0, 0), (padding[0], padding[0]), (padding[1], padding[1]))
+    widths = ((0, 0), (0, 0), (padding[0], padding[0]), (padding[1], padding[1] + beyond))
     return x.apply("pad", widths=widths, value=0.0)
+
+
+def _by_phases(x: Value, padding: tuple[int, int], step: int) -> Value:
+    """Return framed images whose rows have every `step`-th column first, then those next to them,
+    and so on: taps of a convolution with that step read neighbours, where elements that lie apart
+    would be copied one by one."""
+    x = _framed(x, padding, -(fixed_size(x.shape[3]) + 2 * padding[1]) % step)
+    *around, columns = x.shape
+    rows = x.reshape(*around, fixed_size(columns) // step, step)
+    return rows.transpose(0, 1, 2, 4, 3).reshape(*around, columns)
 
 
 def _cut(x: Value, axis: int, stop: int) -> Value:
