@@ -108,6 +108,7 @@ def probing_cases(
         found = (
             _with_nonfinite(base, spec, reference, by_row=by_row),
             _with_ties(base, spec, reference, usual),
+            _with_ties_by_one(base, spec, reference, usual),
             _with_offset(base, spec, reference),
             _with_large_whole(base, spec, reference, usual),
             with_thresholds(small, usual),
@@ -201,6 +202,26 @@ def _with_ties(case: Case, spec: OpSpec, reference: Reference, usual: Outcome) -
     if narrows:
         found = replace(found, standard=_BITS)
     return found if outcome_of(reference, found) is not None else None
+
+
+def _with_ties_by_one(
+    case: Case, spec: OpSpec, reference: Reference, usual: Outcome
+) -> Case | None:
+    """Return the case of halves with attributes of 1 where they are fractions by which halves would
+    be none: a scale of 0.05. Host code may refuse them."""
+    # Powers of two leave halves what they are.
+    fractions = {
+        name
+        for name, value in case.attrs
+        if isinstance(value, float) and math.frexp(abs(value))[0] not in (0.0, 0.5)
+    }
+    if not fractions:
+        return None
+    attrs = tuple((name, 1.0 if name in fractions else value) for name, value in case.attrs)
+    found = _with_ties(replace(case, attrs=attrs), spec, reference, usual)
+    if found is None:
+        return None
+    return replace(found, label=f"{found.name}-by_1", may_be_refused=True)
 
 
 def _with_offset(case: Case, spec: OpSpec, reference: Reference) -> Case | None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from opkit.errors import OperatorError
-from opkit.schema import OpSpec, ShapeRule, TensorSpec
+from opkit.schema import AttrSpec, OpSpec, ShapeRule, TensorSpec
 from opkit.testing import Case, Golden, load_golden, make_inputs, run_cases
 from opkit.testing.probing import probing_cases
 
@@ -169,6 +169,20 @@ def test_halves_that_are_rounded_the_wrong_way_are_wrong(
     with np.errstate(all="ignore"):
         assert probe(operator, golden, rounding(np.rint))["halves"]
         assert not probe(operator, golden, wrong)["halves"]
+
+
+def test_a_scale_that_is_no_power_of_two_is_1_where_halves_are_rounded(
+    cases_for: Callable[[OpSpec, str], tuple[Case, ...]],
+) -> None:
+    # By a scale of 0.05 no value is half way: a quantiser that rounded away from 0 passed.
+    scale = AttrSpec("scale", "float", required=False, default=0.05)
+    operator = dataclasses.replace(
+        spec([tensor("x", "float32")], tensor("y", "int8")), attrs=(scale,)
+    )
+    golden = "import numpy as np\ndef probe(x, scale):\n    return np.rint(x / scale)\n"
+    found = {case.name: case for case in cases_for(operator, golden) if "halves" in case.name}
+    assert [dict(case.attrs)["scale"] for case in found.values()] == [0.05, 1.0]
+    assert [case.may_be_refused for case in found.values()] == [False, True]
 
 
 @pytest.mark.parametrize("to", ["float16", "bfloat16"])
