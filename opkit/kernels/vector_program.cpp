@@ -412,6 +412,31 @@ class Runner {
     Select(to, bits, a, b, SELMODE::VSEL_TENSOR_TENSOR_MODE, count);
   }
 
+  /// to = a where a is 0: odd functions leave a zero its sign, which the library's do not.
+  __aicore__ inline void keep_zeros(const LocalTensor<float>& to, const LocalTensor<float>& a, uint32_t count) {
+    const LocalTensor<uint8_t> bits = mask_.Get<uint8_t>();
+    const LocalTensor<float> zeros = work_.Get<float>();
+    Duplicate(zeros, 0.0f, count);
+    PipeBarrier<PIPE_V>();
+    Compare(bits, a, zeros, CMPMODE::EQ, count);
+    PipeBarrier<PIPE_V>();
+    Select(to, bits, a, to, SELMODE::VSEL_TENSOR_TENSOR_MODE, count);
+  }
+
+  /// to = the larger of a and a number, or the smaller. Of equal ones the instruction gives its second: a zero of `a`
+  /// keeps its sign beside a bound of 0.
+  __aicore__ inline void bound(const LocalTensor<float>& to, const LocalTensor<float>& a, float value, bool is_below,
+                               uint32_t count) {
+    if (value != 0) {
+      is_below ? Maxs(to, a, value, count) : Mins(to, a, value, count);
+      return;
+    }
+    const LocalTensor<float> zeros = work_.Get<float>();
+    Duplicate(zeros, 0.0f, count);
+    PipeBarrier<PIPE_V>();
+    is_below ? Max(to, zeros, a, count) : Min(to, zeros, a, count);
+  }
+
   /// 1 / a, rounded. The instruction Reciprocal, and Rsqrt, too, may be off by more than 1/10000: their pages.
   __aicore__ inline void invert(const LocalTensor<float>& to, const LocalTensor<float>& a, uint32_t count) {
     const LocalTensor<float> ones = work_.Get<float>();
@@ -458,8 +483,8 @@ class Runner {
         case Step::Min: Min(to, a, b, count); break;
         case Step::Adds: Adds(to, a, it.value, count); break;
         case Step::Muls: Muls(to, a, it.value, count); break;
-        case Step::Maxs: Maxs(to, a, it.value, count); break;
-        case Step::Mins: Mins(to, a, it.value, count); break;
+        case Step::Maxs: bound(to, a, it.value, true, count); break;
+        case Step::Mins: bound(to, a, it.value, false, count); break;
         case Step::Lt: compare(to, a, b, CMPMODE::LT, count); break;
         case Step::Le: compare(to, a, b, CMPMODE::LE, count); break;
         case Step::Gt: compare(to, a, b, CMPMODE::GT, count); break;
@@ -491,6 +516,7 @@ class Runner {
         case Step::Sin:
           Sin(to, a, spare, count);
           far_angles(tile(count), to, a, Angle::kSine);
+          keep_zeros(to, a, count);
           break;
         case Step::Cos:
           Cos(to, a, spare, count);
@@ -506,9 +532,18 @@ class Runner {
           Cast(to, to.ReinterpretCast<int32_t>(), RoundMode::CAST_RINT, count);
           break;
         case Step::Power: power(tile(count), to, a, b); break;
-        case Step::Atan: Atan(to, a, spare, count); break;
-        case Step::Tanh: Tanh(to, a, spare, count); break;
-        case Step::Erf: Erf(to, a, spare, count); break;
+        case Step::Atan:
+          Atan(to, a, spare, count);
+          keep_zeros(to, a, count);
+          break;
+        case Step::Tanh:
+          Tanh(to, a, spare, count);
+          keep_zeros(to, a, count);
+          break;
+        case Step::Erf:
+          Erf(to, a, spare, count);
+          keep_zeros(to, a, count);
+          break;
         case Step::Erfc: Erfc(to, a, spare, count); break;
         case Step::Sigmoid: Sigmoid(to, a, spare, count); break;
         case Step::Log2: Log2(to, a, spare, count); break;

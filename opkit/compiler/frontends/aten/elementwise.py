@@ -99,7 +99,9 @@ def _floor_quotient(c: Call, a: Operand, b: Operand) -> Value:
     below = quotient.apply("floor")
     is_next = (quotient - below).apply("greater", 0.5)
     below = is_next.apply("where", below + 1.0, below)
-    return c.apply("equal", b, 0.0).apply("where", c.apply("div", a, b), below)
+    whole = c.apply("div", a, b)
+    below = below.apply("equal", 0.0).apply("where", whole * 0.0, below)  # a zero of its sign
+    return c.apply("equal", b, 0.0).apply("where", whole, below)
 
 
 def _exact_remainder(c: Call, a: Operand, b: Operand) -> Value:
@@ -212,8 +214,10 @@ def _gelu(c: Call, x: Value, approximate: str = "none") -> Value:
 
 def _sign(c: Call, x: Value) -> Value:
     sign = x.apply("sign")
-    # As PyTorch's, and not as NumPy's: what is no number has none.
-    return x.apply("equal", x).apply("where", sign, 0.0) if "float" in x.dtype else sign
+    # As PyTorch's, and not as NumPy's: what is no number has none, nor has a zero.
+    if "float" not in x.dtype:
+        return sign
+    return x.apply("abs").apply("greater", 0.0).apply("where", sign, 0.0)
 
 
 def _elu(

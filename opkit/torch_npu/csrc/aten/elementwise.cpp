@@ -215,8 +215,10 @@ class Elementwise {
       if (reason != nullptr) return reason == kRows ? "elements that do not lie side by side" : reason;
       if (out.defined() && !out.is_same(again.output(0))) {
         out.copy_(again.output(0));
-      } else {
+      } else if (out.defined() || made.is_contiguous()) {
         out = again.output(0);
+      } else {
+        out = made.copy_(again.output(0));  // as PyTorch has the elements lie
       }
       return nullptr;
     }

@@ -308,6 +308,14 @@ const char* product(bool is_whole_tensor, Stack* stack) {
 /// tril.out and triu.out: (self, diagonal, out)
 const char* triangle(const char* op, bool is_lower, Stack* stack) {
   const at::Tensor x = tensor_at(*stack, 3, 0), out = tensor_at(*stack, 3, 2);
+  if (!out.is_contiguous() && !out.is_same(x) && on_device(out) && x.dim() >= 2 && out.sizes() == x.sizes()) {
+    // The CPU's function writes beside an `out=` whose elements lie in another order.
+    const int64_t diagonal = value_at(*stack, 3, 1).toInt();
+    out.copy_(is_lower ? x.tril(diagonal) : x.triu(diagonal));
+    torch::jit::drop(*stack, 3);
+    stack->emplace_back(out);
+    return kDecomposed;
+  }
   if (!is_taken(x) || x.dim() < 2 || x.scalar_type() != out.scalar_type() || out.sizes() != x.sizes() ||
       out.stride(-1) != 1 || may_overlap(x, out) != (x.data_ptr() == out.data_ptr())) {
     return kLayout;

@@ -204,6 +204,10 @@ struct Replaced {
 
 c10::IValue see_value(CpuView& view, std::vector<Replaced>& replaced, const c10::IValue& value) {
   const auto see = [&](const at::Tensor& tensor) {
+    // One tensor that is read and written stays one: PyTorch resizes an `out=`, and never what an operator changes.
+    for (const Replaced& pair : replaced) {
+      if (pair.original.is_same(tensor)) return pair.seen;
+    }
     at::Tensor seen = view.see(tensor);
     if (!seen.is_same(tensor)) replaced.push_back({tensor, seen});
     return seen;

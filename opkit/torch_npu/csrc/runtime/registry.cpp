@@ -9,6 +9,7 @@
 #include "runtime/fallback.h"
 #include "runtime/foreign.h"
 #include "runtime/launch.h"
+#include "runtime/layouts.h"
 #include "opkit/operator_registry.h"
 #include "runtime/outputs.h"
 
@@ -36,7 +37,8 @@ bool has_complex_number(const c10::OperatorHandle& op, const c10::Stack& stack) 
 /// What the dispatcher calls: the registry's choice, else the CPU.
 class Dispatch final : public c10::OperatorKernel {
  public:
-  explicit Dispatch(const std::string& op) : id_(opkit_registry_id(op.c_str())), check_(output_check(op)) {}
+  explicit Dispatch(const std::string& op)
+      : id_(opkit_registry_id(op.c_str())), check_(output_check(op)), row_(layout_row(op)) {}
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, c10::Stack* stack) {
     if (check_ != nullptr && prepare_outputs(check_, op, *stack)) return give_outputs(op, stack);
     // A factor of a product, say: kernels take it for a number of the type that they compute in.
@@ -45,6 +47,7 @@ class Dispatch final : public c10::OperatorKernel {
     const size_t count = opkit_registry_candidates(id_, number_of(type_of(op, *stack)), nullptr, rows, kMostKernels);
     const bool are_compiled = has_kernels();
     const char* reason = "the device's kernels are still being compiled";
+    const Layout layout(row_, op, *stack);
     for (size_t i = 0; i < count && i < kMostKernels; ++i) {
       if (rows[i]->kind == OPKIT_OPERATOR_TORCH) {
         if (!are_compiled) continue;
@@ -52,11 +55,8 @@ class Dispatch final : public c10::OperatorKernel {
       } else {
         reason = serve_foreign(*rows[i], op, stack);
       }
-      if (reason == kDecomposed) return;
-      if (reason == nullptr) {
-        count_native(op);
-        return;
-      }
+      if (reason == nullptr) count_native(op);
+      if (reason == nullptr || reason == kDecomposed) return layout.give(op, *stack);
     }
     run_on_cpu(op, stack, reason);
   }
@@ -75,6 +75,7 @@ class Dispatch final : public c10::OperatorKernel {
 
   const uint32_t id_;
   const OutputCheck check_;
+  const LayoutRow* const row_;
 };
 
 std::vector<std::string>& native_ops() {

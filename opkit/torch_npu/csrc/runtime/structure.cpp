@@ -2,6 +2,8 @@
 // asks a foreign device for by names of their own.
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
+#include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/TensorUtils.h>
 #include <ATen/native/Resize.h>
@@ -25,10 +27,12 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "runtime/device.h"
 #include "runtime/fallback.h"
 #include "runtime/faults.h"
+#include "runtime/layouts.h"
 #include "aten/natives.h"
 #include "opkit/direct_launch.h"
 
@@ -100,6 +104,18 @@ at::Scalar local_scalar_dense(const at::Tensor& self) {
 /// What a copy inside the device is counted as; those from and to the host are none of an operator.
 const std::string kCopy = "aten::copy_";
 
+/// What PyTorch leaves to a foreign device to refuse: shapes that do not fit, and memory that is read and written in
+/// different places.
+void check_copy(const at::Tensor& from, const at::Tensor& to) {
+  if (from.sizes() != to.sizes()) {
+    const std::vector<int64_t> both = at::infer_size(to.sizes(), from.sizes());
+    TORCH_CHECK(to.sizes() == at::IntArrayRef(both), "output with shape ", to.sizes(),
+                " doesn't match the broadcast shape ", at::IntArrayRef(both));
+  }
+  at::assert_no_internal_overlap(to);
+  at::assert_no_partial_overlap(to, from);
+}
+
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool is_non_blocking) {
   // A tensor of zeros that has no memory: PyTorch leaves its copies to the device.
   if (self._is_zerotensor()) {
@@ -108,14 +124,13 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool is_non_
   }
   if (dst.device().is_cpu() && !is_non_blocking) throw_kept_fault(self.device().index());
   const bool is_on_device = self.device() == dst.device();
+  if (is_on_device) check_copy(self, dst);
   const char* reason = is_on_device ? copy_on_device(self, dst) : nullptr;
   if (is_on_device && reason == nullptr) {
     if (dst.numel() != 0) count_native(kCopy);
     return dst;
   }
   if (is_on_device) announce_fallback(kCopy, reason);
-  TORCH_CHECK(self.sizes() == dst.sizes() || self.dim() <= dst.dim(), "copy between shapes ", self.sizes(), " and ",
-              dst.sizes());
   const auto begin = std::chrono::steady_clock::now();
   as_cpu(dst).copy_(as_cpu(self));
   const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
@@ -133,18 +148,22 @@ void record_stream(at::Tensor&, c10::Stream) {}
 // PyTorch asks a foreign device for convolutions by names of their own; they are counted by those that users call.
 void convolution(const c10::OperatorHandle&, c10::Stack* stack) {
   static const c10::OperatorHandle named = c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution", "");
+  static const LayoutRow* const row = layout_row("aten::convolution");
+  const Layout layout(row, named, *stack);
   const char* reason = convolve(stack);
-  if (reason != nullptr && convolve_volume(stack) == kDecomposed) return;
-  if (reason != nullptr) return run_on_cpu(named, stack, reason);
-  count_native(named);
+  if (reason == nullptr) count_native(named);
+  if (reason == nullptr || convolve_volume(stack) == kDecomposed) return layout.give(named, *stack);
+  run_on_cpu(named, stack, reason);
 }
 
-void convolution_backward(const c10::OperatorHandle&, c10::Stack* stack) {
+void convolution_backward(const c10::OperatorHandle& own, c10::Stack* stack) {
   static const c10::OperatorHandle named =
       c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution_backward", "");
+  static const LayoutRow* const row = layout_row("aten::convolution_backward");
+  const Layout layout(row, own, *stack);
   const char* reason = convolve_backward(stack);
-  if (reason == nullptr) return count_native(named);
-  if (convolve_volume_backward(stack) == kDecomposed) return;
+  if (reason == nullptr) count_native(named);
+  if (reason == nullptr || convolve_volume_backward(stack) == kDecomposed) return layout.give(named, *stack);
   // (grad, input, weight, stride, ...) becomes (grad, input, weight, bias_sizes, stride, ...).
   const size_t first = stack->size() - 10;
   const at::Tensor weight = (*stack)[first + 2].toTensor();
