@@ -44,3 +44,9 @@ def test_quotients_rounded_down_to_zero_have_the_quotients_sign(dtype: str) -> N
         is_number = ~wanted.isnan()
         assert torch.equal(given.isnan(), ~is_number)
         assert torch.equal(given.signbit()[is_number], wanted.signbit()[is_number])
+
+
+def test_the_smallest_whole_number_is_below_zero() -> None:
+    x = torch.tensor([torch.iinfo(torch.int64).min, 0, 7])
+    assert torch.equal(x.npu().sign().cpu(), x.sign())
+    assert torch.equal(x.int().npu().sgn().cpu(), x.int().sgn())

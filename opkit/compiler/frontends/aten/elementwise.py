@@ -217,7 +217,8 @@ def _sign(c: Call, x: Value) -> Value:
     # As PyTorch's, and not as NumPy's: what is no number has none, nor has a zero.
     if "float" not in x.dtype:
         return sign
-    return x.apply("abs").apply("greater", 0.0).apply("where", sign, 0.0)
+    has_one = x.apply("less", 0.0).apply("logical_or", x.apply("greater", 0.0))
+    return has_one.apply("where", sign, 0.0)
 
 
 def _elu(
