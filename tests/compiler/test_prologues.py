@@ -75,6 +75,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[oc.TensorSpec, ...]]] = {
         lambda x, y: (x.apply("relu") @ y).apply("silu"),
         (Spec("x", (40, 64), "float32"), Spec("y", (64, 50), "float32")),
     ),
+    "something behind, on fewer cores than compute first": (
+        lambda x, y: (x.sum(axis=2, keepdims=True) @ y).apply("relu"),
+        (Spec("x", (17, 31, 33), "float32"), Spec("y", (1, 257), "float32")),
+    ),
     "a number computed along the columns": (
         lambda x, y: (x / x.sum(axis=0, keepdims=True)) @ y,
         (Spec("x", (90, 64), H), Spec("y", (64, 40), H)),

@@ -338,9 +338,10 @@ def product_launch(
             what comes behind has none.
     """
     before = tuple(fitting_launch(each, chip, sizes, scalars, choices) for each in kernel.prologues)
-    cut = cut_of(kernel, graph, chip, sizes, choices)
-    # Two vector cores come with each cube core.
+    # Two vector cores come with each cube core. All that are launched share the blocks.
     least = max((-(-launch.block_dim // 2) for _, launch in before), default=1)
+    cut = cut_of(kernel, graph, chip, sizes, choices)
+    cut = replace(cut, cores=max(cut.cores, least))
     most_cores = chip.count("cores.aic")
     used, slots, values = product_tiling(
         kernel,
