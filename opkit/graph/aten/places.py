@@ -130,15 +130,20 @@ def _gather(c: Call, x: Value, dim: int, index: Value, sparse_grad: bool = False
     return _cut(x, index.shape, axis).apply("take_along", index, axis=axis)
 
 
+def _put(c: Call, x: Value, index: Value, source: Operand) -> Value:
+    """Return what is put at each index: a part of a tensor, or a number."""
+    if x.ndim == 0 or index.ndim == 0:
+        raise Refused("indices of a scalar have no kernel")
+    if isinstance(source, Value):
+        return _cut(source, index.shape)
+    return c.full(fixed_shape(index.shape), source, c.dtype)
+
+
 def _scatter(add: bool) -> Row:
     def row(c: Call, x: Value, dim: int, index: Value, source: Operand) -> Value:
-        if x.ndim == 0 or index.ndim == 0:
-            raise Refused("indices of a scalar have no kernel")
-        if isinstance(source, Value):
-            source = _cut(source, index.shape)
-        else:
-            source = c.full(fixed_shape(index.shape), source, c.dtype)
-        return x.apply("put_along", index, source, axis=c.axis(dim, x.ndim), add=add)
+        return x.apply(
+            "put_along", index, _put(c, x, index, source), axis=c.axis(dim, x.ndim), add=add
+        )
 
     return row
 
@@ -193,13 +198,8 @@ def _scatter_reduced(
     include_self: bool = True,
     **_: Any,
 ) -> Value:
-    if x.ndim == 0 or index.ndim == 0:
-        raise Refused("indices of a scalar have no kernel")
-    if isinstance(source, Value):
-        source = _cut(source, index.shape)
-    else:
-        source = c.full(fixed_shape(index.shape), source, c.dtype)
-    return _reduced(c, x, c.axis(dim, x.ndim), index, source, str(reduce), include_self)
+    given = _put(c, x, index, source)
+    return _reduced(c, x, c.axis(dim, x.ndim), index, given, str(reduce), include_self)
 
 
 def _index_reduced(

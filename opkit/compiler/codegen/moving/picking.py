@@ -12,7 +12,7 @@ from ...ir import Location
 from ..core_count import fair_cores
 from ..kernel_class import KernelClass, TilingValue, class_of, struct_of
 from ..text import Text
-from .tiles import COPY_ROWS, MOST_PLACES, PICKED_CYCLES, SPLIT, TYPES, filled
+from .tiles import COPY_ROWS, MOST_PLACES, ORDER, PICKED_CYCLES, SPLIT, TYPES, filled
 
 __all__ = ["can_pick", "pick_values", "write_pick"]
 
@@ -232,13 +232,7 @@ queueOut.EnQue(to);
 }}
 {COPY_ROWS}
 {SPLIT}
-template <HardEvent event>
-__aicore__ inline void Order()
-{{
-const int32_t id = static_cast<int32_t>(pipe.FetchEventID(event));
-SetFlag<event>(id);
-WaitFlag<event>(id);
-}}
+{ORDER}
 
 TPipe pipe;
 TQue<QuePosition::VECIN, 2> queueIn;

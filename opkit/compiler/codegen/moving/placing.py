@@ -14,7 +14,7 @@ from ...ir import Location
 from ..core_count import fair_cores
 from ..kernel_class import KernelClass, TilingValue, class_of, struct_of
 from ..text import Text
-from .tiles import COPY_IN, SPLIT, filled
+from .tiles import COPY_IN, ORDER, SPLIT, filled
 
 __all__ = ["PLACED_TYPES", "Placing", "placing_of", "placing_values", "write_placing"]
 
@@ -573,13 +573,7 @@ indexQueue.FreeTensor(nothing);
 }}
 {COPY_IN}
 {SPLIT}
-template <HardEvent event>
-__aicore__ inline void Order()
-{{
-const int32_t id = static_cast<int32_t>(pipe.FetchEventID(event));
-SetFlag<event>(id);
-WaitFlag<event>(id);
-}}
+{ORDER}
 
 TPipe pipe;
 TQue<QuePosition::VECIN, 2> indexQueue;

@@ -9,7 +9,7 @@ from ...ir import Location
 from ..core_count import fair_cores
 from ..kernel_class import KernelClass, TilingValue, class_of, struct_of
 from ..text import Text
-from .tiles import COPY_ROWS, filled
+from .tiles import COPY_ROWS, ORDER, filled
 
 __all__ = ["search_values", "write_search"]
 
@@ -194,13 +194,7 @@ Cast(to.ReinterpretCast<int32_t>(), place, RoundMode::CAST_RINT, whole);
 queueOut.EnQue(to);
 }}
 {COPY_ROWS}
-template <HardEvent event>
-__aicore__ inline void Order()
-{{
-const int32_t id = static_cast<int32_t>(pipe.FetchEventID(event));
-SetFlag<event>(id);
-WaitFlag<event>(id);
-}}
+{ORDER}
 
 TPipe pipe;
 TQue<QuePosition::VECIN, 2> queueIn;

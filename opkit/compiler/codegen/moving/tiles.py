@@ -13,6 +13,7 @@ __all__ = [
     "FEW",
     "LONGEST_STEP_BYTES",
     "MOST_PLACES",
+    "ORDER",
     "PICKED_CYCLES",
     "SPLIT",
     "TYPES",
@@ -102,6 +103,16 @@ PipeBarrier<PIPE_V>();
 }
 """
 """A function of a kernel's class: of whole numbers below 2^24, which float holds."""
+
+
+ORDER = """template <HardEvent event>
+__aicore__ inline void Order()
+{
+const int32_t id = static_cast<int32_t>(pipe.FetchEventID(event));
+SetFlag<event>(id);
+WaitFlag<event>(id);
+}"""
+"""What the first pipe of an event has done is done before the second goes on."""
 
 
 def filled(text: str, words: Mapping[str, str]) -> Text:
