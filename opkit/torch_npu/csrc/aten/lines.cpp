@@ -1,5 +1,6 @@
 // Operators along one dim: sort and top-k, running sums and extremes, places of extremes, sums of whole numbers; and
 // what compares or folds whole tensors (equal, dot), triangles, and losses of the same kind.
+#include <ATen/MemoryOverlap.h>
 #include <ATen/WrapDimUtils.h>
 #include <c10/core/DeviceGuard.h>
 
@@ -308,7 +309,8 @@ const char* product(bool is_whole_tensor, Stack* stack) {
 /// tril.out and triu.out: (self, diagonal, out)
 const char* triangle(const char* op, bool is_lower, Stack* stack) {
   const at::Tensor x = tensor_at(*stack, 3, 0), out = tensor_at(*stack, 3, 2);
-  if (!out.is_contiguous() && !out.is_same(x) && on_device(out) && x.dim() >= 2 && out.sizes() == x.sizes()) {
+  if (!out.is_contiguous() && !out.is_same(x) && on_device(out) && x.dim() >= 2 && out.sizes() == x.sizes() &&
+      at::has_internal_overlap(out) != at::MemOverlap::Yes) {
     // The CPU's function writes beside an `out=` whose elements lie in another order.
     const int64_t diagonal = value_at(*stack, 3, 1).toInt();
     out.copy_(is_lower ? x.tril(diagonal) : x.triu(diagonal));
