@@ -85,7 +85,7 @@ if TYPE_CHECKING:
         sizes_of,
         type_sizes,
     )
-    from .ops import OPERATORS, patches, placed, scan, spaced, unpatched, windows
+    from .ops import OPERATORS, log_of_sums, patches, placed, scan, spaced, unpatched, windows
     from .passes import (
         PASSES,
         FormulaForm,
@@ -202,6 +202,7 @@ __all__ = [
     "join_rounds",
     "launch_function",
     "load_program",
+    "log_of_sums",
     "operator_kernels",
     "pass_notes",
     "patches",
@@ -315,6 +316,7 @@ __getattr__ = lazy_names(
             "OPERATORS",
             "patches",
             "placed",
+            "log_of_sums",
             "scan",
             "spaced",
             "unpatched",

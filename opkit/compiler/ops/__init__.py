@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .list_values import joined_arrays, split_array
     from .operators import OPERATORS
     from .ordering import MOST_SORTED
-    from .scans import Joined, count_up, scan
+    from .scans import Joined, count_up, log_of_sums, scan
     from .whole_numbers import reduce_whole
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "count_up",
     "heads_shared",
     "joined_arrays",
+    "log_of_sums",
     "patches",
     "placed",
     "reduce_whole",
@@ -52,6 +53,7 @@ __getattr__ = lazy_names(
         "scans": (
             "Joined",
             "count_up",
+            "log_of_sums",
             "scan",
         ),
         "whole_numbers": ("reduce_whole",),

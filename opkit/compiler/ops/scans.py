@@ -23,7 +23,7 @@ from ..ir import (
     reduced,
 )
 
-__all__ = ["ROWS", "Joined", "count_up", "moved", "scan"]
+__all__ = ["ROWS", "Joined", "count_up", "log_of_sums", "moved", "scan"]
 
 _COUNTED = ("int16", "int32", "float16", "float32")
 """Data types of CreateVecIndex."""
@@ -126,6 +126,18 @@ def scan(x: Value, join: Joined, neutral: float, axis: int, direction: int = 1) 
     rows = x.transpose(*order)
     joined = _by_blocks(rows.reshape(-1, extent), join, neutral, direction)
     return joined.reshape(*rows.shape).transpose(*sorted(range(x.ndim), key=order.__getitem__))
+
+
+def log_of_sums(x: Value, axis: int) -> Value:
+    """Return in float32 the logarithm of the sum of the exponentials up to each element."""
+
+    def join(a: Value, b: Value) -> Value:
+        high, low = a.apply("maximum", b), a.apply("minimum", b)
+        # Of two infinities of one sign the difference is no number.
+        apart = high.apply("equal", low).apply("where", 0.0, low - high)
+        return high + apart.apply("exp").apply("log1p")
+
+    return scan(x.astype("float32"), join, float("-inf"), axis)
 
 
 def _by_doubling(x: Value, join: Joined, neutral: float, axis: int, direction: int) -> Value:

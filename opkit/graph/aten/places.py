@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opkit.compiler import AtenCall as Call
-from opkit.compiler import Operand, Refused, Value, fixed_shape, fixed_size, scan
+from opkit.compiler import Operand, Refused, Value, fixed_shape, fixed_size, log_of_sums, scan
 
 __all__ = ["LOOKUPS", "ROWS", "Lookup"]
 
@@ -79,15 +79,7 @@ def _on_the_way(name: str) -> Row:
 def _log_of_sums(c: Call, x: Value, dim: int) -> Value:
     if x.ndim == 0:
         raise Refused("along no axis there is no kernel")
-
-    def join(a: Value, b: Value) -> Value:
-        rest = (-(a - b).apply("abs")).apply("exp").apply("log_one_plus")
-        # Equal infinities have no difference.
-        joined = a.apply("maximum", b) + rest
-        return a.apply("equal", b).apply("where", a + math.log(2.0), joined)
-
-    found = scan(x.astype("float32"), join, -math.inf, c.axis(dim, x.ndim))
-    return found.astype(c.dtype)
+    return log_of_sums(x, c.axis(dim, x.ndim)).astype(c.dtype)
 
 
 def _running_extreme(name: str, neutral: float) -> Row:

@@ -12,7 +12,7 @@ from ...ir import Location
 from ..core_count import fair_cores
 from ..kernel_class import KernelClass, TilingValue, class_of, struct_of
 from ..text import Text
-from .tiles import COPY_ROWS, MOST_PLACES, ORDER, PICKED_CYCLES, SPLIT, TYPES, filled
+from .tiles import COPY_ROWS, MOST_PLACES, ORDER, OWN_UNITS, PICKED_CYCLES, SPLIT, TYPES, filled
 
 __all__ = ["can_pick", "pick_values", "write_pick"]
 
@@ -120,9 +120,7 @@ public:
 __aicore__ inline void Init(GM_ADDR table, GM_ADDR index, GM_ADDR y, const STRUCT& given)
 {{
 tiling = given;
-const int64_t block = GetBlockIdx();
-first = block * tiling.perBlock + (block < tiling.extra ? block : tiling.extra);
-last = first + tiling.perBlock + (block < tiling.extra ? 1 : 0);
+{OWN_UNITS}
 tableGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ TYPE*>(table), tiling.tables * tiling.length);
 indexGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ int32_t*>(index), tiling.count / tiling.run);
 yGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ TYPE*>(y), tiling.tables * tiling.count);

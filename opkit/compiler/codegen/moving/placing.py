@@ -14,7 +14,7 @@ from ...ir import Location
 from ..core_count import fair_cores
 from ..kernel_class import KernelClass, TilingValue, class_of, struct_of
 from ..text import Text
-from .tiles import COPY_IN, ORDER, SPLIT, filled
+from .tiles import COPY_IN, ORDER, OWN_UNITS, SPLIT, filled
 
 __all__ = ["PLACED_TYPES", "Placing", "placing_of", "placing_values", "write_placing"]
 
@@ -337,9 +337,7 @@ public:
 __aicore__ inline void Init(GM_ADDR x, GM_ADDR index, GM_ADDR source, GM_ADDR y, const STRUCT& given)
 {{
 tiling = given;
-const int64_t block = GetBlockIdx();
-first = block * tiling.perBlock + (block < tiling.extra ? block : tiling.extra);
-last = first + tiling.perBlock + (block < tiling.extra ? 1 : 0);
+{OWN_UNITS}
 const int64_t size = tiling.outer * tiling.places * tiling.inner;
 xGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ STORED*>(x), size);
 yGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ STORED*>(y), size);

@@ -9,7 +9,7 @@ from ...ir import Location
 from ..core_count import fair_cores
 from ..kernel_class import KernelClass, TilingValue, class_of, struct_of
 from ..text import Text
-from .tiles import COPY_ROWS, ORDER, filled
+from .tiles import COPY_ROWS, ORDER, OWN_UNITS, filled
 
 __all__ = ["search_values", "write_search"]
 
@@ -96,9 +96,7 @@ public:
 __aicore__ inline void Init(GM_ADDR edges, GM_ADDR x, GM_ADDR y, const STRUCT& given)
 {{
 tiling = given;
-const int64_t block = GetBlockIdx();
-first = block * tiling.perBlock + (block < tiling.extra ? block : tiling.extra);
-last = first + tiling.perBlock + (block < tiling.extra ? 1 : 0);
+{OWN_UNITS}
 edgesGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(edges), tiling.lines * tiling.edges);
 xGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(x), tiling.lines * tiling.count);
 yGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(y), tiling.lines * tiling.count);

@@ -14,6 +14,7 @@ __all__ = [
     "LONGEST_STEP_BYTES",
     "MOST_PLACES",
     "ORDER",
+    "OWN_UNITS",
     "PICKED_CYCLES",
     "SPLIT",
     "TYPES",
@@ -104,6 +105,11 @@ PipeBarrier<PIPE_V>();
 """
 """A function of a kernel's class: of whole numbers below 2^24, which float holds."""
 
+
+OWN_UNITS = """const int64_t block = GetBlockIdx();
+first = block * tiling.perBlock + (block < tiling.extra ? block : tiling.extra);
+last = first + tiling.perBlock + (block < tiling.extra ? 1 : 0);"""
+"""Of the units that cores share, a core has those from `first` on, up to `last`."""
 
 ORDER = """template <HardEvent event>
 __aicore__ inline void Order()

@@ -20,6 +20,7 @@ from .tiles import (
     FEW,
     LONGEST_STEP_BYTES,
     MOST_PLACES,
+    OWN_UNITS,
     PICKED_CYCLES,
     TYPES,
     filled,
@@ -259,9 +260,7 @@ public:
 __aicore__ inline void Init(GM_ADDR x, GM_ADDR y, const STRUCT& given)
 {{
 tiling = given;
-const int64_t block = GetBlockIdx();
-first = block * tiling.perBlock + (block < tiling.extra ? block : tiling.extra);
-last = first + tiling.perBlock + (block < tiling.extra ? 1 : 0);
+{OWN_UNITS}
 input.SetGlobalBuffer(reinterpret_cast<__gm__ TYPE*>(x), tiling.inputSize);
 output.SetGlobalBuffer(reinterpret_cast<__gm__ TYPE*>(y), tiling.outputSize);
 pipe.InitBuffer(queueIn, 2, {BUFFER_BYTES});

@@ -19,6 +19,7 @@ from .tiles import (
     FEW,
     LONGEST_STEP_BYTES,
     MOST_PLACES,
+    OWN_UNITS,
     PICKED_CYCLES,
     SPLIT,
     TYPES,
@@ -331,9 +332,7 @@ public:
 __aicore__ inline void Init(PARAMETERSGM_ADDR y, const STRUCT& given)
 {{
 tiling = given;
-const int64_t block = GetBlockIdx();
-first = block * tiling.perBlock + (block < tiling.extra ? block : tiling.extra);
-last = first + tiling.perBlock + (block < tiling.extra ? 1 : 0);
+{OWN_UNITS}
 SOURCES
 output.SetGlobalBuffer(reinterpret_cast<__gm__ TYPE*>(y), tiling.outputSize);
 pipe.InitBuffer(queueIn, 2, {BUFFER_BYTES});

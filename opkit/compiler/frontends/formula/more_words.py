@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from opkit.errors import UsageError
 
 from ...ir import Dimension, Value, is_floating, normal_axes
-from ...ops import count_up, scan
+from ...ops import count_up, log_of_sums, scan
 
 __all__ = ["KEEPING_WORDS", "MORE_WORDS"]
 
@@ -50,7 +50,7 @@ def _length(x: Value, extent: Dimension) -> Value:
 def _median(x: Value, axis: Axes = None, lower: bool = False) -> Value:
     """The middle of an axis in order: of two, PyTorch's is the lower one, NumPy's their mean."""
     line, at = _line(x, axis)
-    _check_no_line(line, at, "median")
+    _check_fractions(line, "median")
     count = line.shape[at]
     ordered = line.apply("sort", axis=at)
     below = _one(ordered, (count - 1) // 2, at)
@@ -66,7 +66,7 @@ def _median_places(x: Value, axis: Axes = None) -> Value:
     return _kept(_one(line.apply("argsort", axis=at), middle, at), x, axis)
 
 
-def _check_no_line(x: Value, axis: int, name: str) -> None:
+def _check_fractions(x: Value, name: str) -> None:
     if not is_floating(x.dtype):
         raise UsageError(f"{name} is of fractions, and these are {x.dtype}", help="x.float()")
 
@@ -89,7 +89,7 @@ def _kth(ordered: Value, k: int, axis: int) -> Value:
 def _quantile(x: Value, q: Any, axis: Axes = None) -> Value:
     """What a share `q` of an axis in order lies below, on the line between its neighbours."""
     line, at = _line(x, axis)
-    _check_no_line(line, at, "quantile")
+    _check_fractions(line, "quantile")
     if not isinstance(q, Value) and not (isinstance(q, int | float) and 0 <= q <= 1):
         raise UsageError(f"the share is {q}, expected one number from 0 to 1")
     last = (_length(line, line.shape[at]) - 1).astype("float32")
@@ -147,13 +147,9 @@ def _bincount(x: Value, weights: Value | None = None, minlength: int = 0) -> Val
         )
     flat = x.reshape(-1)
     flat = flat if flat.dtype == "int32" else flat.astype("int32")
-    one: float | int = 1 if weights is None else 1.0
     dtype = "int32" if weights is None else "float32"
-    added = weights.reshape(-1) if weights is not None else None
-    if added is None:
-        added = x.builder.constant(one, dtype).apply("broadcast_to", shape=flat.shape)
-    zeros = x.builder.constant(0 if weights is None else 0.0, dtype)
-    zeros = zeros.apply("broadcast_to", shape=(minlength,))
+    added = _repeated(x, 1, dtype, flat.shape) if weights is None else weights.reshape(-1)
+    zeros = _repeated(x, 0, dtype, (minlength,))
     return zeros.apply("put_along", flat, added, axis=0, add=True)
 
 
@@ -175,20 +171,14 @@ def _histc(x: Value, bins: int = 100, low: float = 0, high: float = 0) -> Value:
 def _cumulative(join: str, neutral: float) -> Callable[..., Value]:
     def function(x: Value, axis: int = -1) -> Value:
         at = normal_axes(axis, x.ndim)[0]
-        _check_no_line(x, at, f"cum{join[:3]}")
+        _check_fractions(x, f"cum{join[:3]}")
         return scan(x, lambda a, b: a.apply(join, b), neutral, at)
 
     return function
 
 
 def _logcumsumexp(x: Value, axis: int = -1) -> Value:
-    def join(a: Value, b: Value) -> Value:
-        high, low = a.apply("maximum", b), a.apply("minimum", b)
-        # Of two infinities of one sign the difference is no number.
-        apart = high.apply("equal", low).apply("where", 0.0, low - high)
-        return high + apart.apply("exp").apply("log1p")
-
-    return scan(x.astype("float32"), join, float("-inf"), normal_axes(axis, x.ndim)[0])
+    return log_of_sums(x, normal_axes(axis, x.ndim)[0])
 
 
 def _kron(x: Value, y: Value) -> Value:
@@ -257,17 +247,16 @@ def _index_copy(x: Value, axis: int, index: Value, source: Value) -> Value:
 def _index_fill(x: Value, axis: int, index: Value, value: float) -> Value:
     at = normal_axes(axis, x.ndim)[0]
     shape = (*x.shape[:at], index.shape[0], *x.shape[at + 1 :])
-    return _index_copy(x, axis, index, _filled(x, value, shape))
+    return _index_copy(x, axis, index, _repeated(x, value, x.dtype, shape))
 
 
-def _filled(x: Value, value: Any, shape: Any) -> Value:
-    one = x.builder.constant(value, x.dtype)
-    return one.apply("broadcast_to", shape=shape)
+def _repeated(x: Value, number: Any, dtype: str, shape: Any) -> Value:
+    return x.builder.constant(number, dtype).apply("broadcast_to", shape=shape)
 
 
 def _scatter(x: Value, axis: int, index: Value, src: Any, *, add: bool = False) -> Value:
     if not isinstance(src, Value):
-        src = _filled(x, src, index.shape)
+        src = _repeated(x, src, x.dtype, index.shape)
     return x.apply("put_along", index, src, axis=normal_axes(axis, x.ndim)[0], add=add)
 
 

@@ -314,9 +314,7 @@ const char* triangle(const char* op, bool is_lower, Stack* stack) {
     // The CPU's function writes beside an `out=` whose elements lie in another order.
     const int64_t diagonal = value_at(*stack, 3, 1).toInt();
     out.copy_(is_lower ? x.tril(diagonal) : x.triu(diagonal));
-    torch::jit::drop(*stack, 3);
-    stack->emplace_back(out);
-    return kDecomposed;
+    return give_composed(stack, 3, out);
   }
   if (!is_taken(x) || x.dim() < 2 || x.scalar_type() != out.scalar_type() || out.sizes() != x.sizes() ||
       out.stride(-1) != 1 || may_overlap(x, out) != (x.data_ptr() == out.data_ptr())) {
